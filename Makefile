@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test check types bench house eval-security eval-selection setup clean
+.PHONY: demo test test-page check types bench house eval-security eval-selection setup clean
 
 setup: $(STAMP)
 
@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python 3.11 or newer is needed; set PYTHON=..."; exit 1; }
 	@echo "setting up $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cedar,cli,encoder,local,mcp,prices,test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cedar,cli,encoder,local,mcp,otel,prices,test]'
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## six real tasks on the embedded model, step by step
@@ -25,6 +25,11 @@ test: $(STAMP)  ## everything: format, lint, types, house, all tests, the embedd
 	@$(BIN)/surefoot model pull --encoder
 	$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest -n auto
+
+test-page: $(STAMP)  ## the page of `surefoot serve` in a real browser; fetches chromium and node modules where it can
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } || echo "make: no chromium; on Debian, apt-get install chromium"
+	@cd tests/page && npm ci --no-audit --no-fund --silent || echo "make: no node modules; install Node.js 20 or newer with npm"
+	$(BIN)/python -m pytest -n 0 -rs -m page tests/server/test_page.py
 
 check: $(STAMP)  ## what must hold before a commit: as `test`, without what is slow
 	$(MAKE) --no-print-directory -j 2 lint quick

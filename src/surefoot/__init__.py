@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from surefoot.delegate import AgentTool
     from surefoot.journal.memory import MemoryJournal
     from surefoot.journal.sqlite import SqliteJournal
-    from surefoot.knowledge.prefetch.engine import PreHydrationEngine
     from surefoot.models.names import resolve as resolve_model
     from surefoot.models.wrapper import WrappedModel
     from surefoot.reasoners import Answer, DualModelReasoner, MonoModelReasoner
     from surefoot.run import NoAnswer, Run
+    from surefoot.runtime.fetch import PreHydrationEngine
     from surefoot.runtime.rules import declared_of, rules_of
     from surefoot.service import ModelService
     from surefoot.tools.builtin import builtin_tools
@@ -72,7 +72,7 @@ _HOMES = {
     "core.text.json": "pin_of",
     "core.loop.replay": "replay",
     "core.select.profile": "apply_profile digest_of_tool",
-    "knowledge.prefetch.engine": "PreHydrationEngine",
+    "runtime.fetch": "PreHydrationEngine",
     "journal.memory": "MemoryJournal",
     "journal.sqlite": "SqliteJournal",
     "models.wrapper": "WrappedModel",

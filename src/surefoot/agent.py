@@ -45,6 +45,7 @@ from surefoot.runtime.task_plan import planned
 from surefoot.runtime.trajectories import Trajectories
 from surefoot.runtime.under_way import Leave
 from surefoot.runtime.world import Watch
+from surefoot.telemetry import Live, has_provider
 from surefoot.tools.function import ToolWrapper
 from surefoot.types.attachments import Attached
 from surefoot.types.config import LoopConfig, checked_config
@@ -377,6 +378,9 @@ class Agent(Held, Voice[Out_co]):
     ) -> Run[Out_co]:
         """Put on record how somebody takes it up, then drive on from `state`, or leave that to a worker."""
         tools = offered.tools if offered else await self._offers.tools_of(state.tools)
+        earlier = (await self._store.read_recorded(journal.run_id))[0] if has_provider() and state.seen else ()
+        spans = Live(earlier) if has_provider() else None
+        journal = journal if spans is None else spans.timed(journal)
         begun = await keep_task(journal, fold(first, state))
         self._cast.check_prices(begun.config)
         await journal.append(first, "soon" if drives else "synced")
@@ -386,10 +390,11 @@ class Agent(Held, Voice[Out_co]):
             own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape)
             own_budget, inbox = begun.config.budget, partial(hear, self._store, journal)
             budget = own_budget if begun.planning is None else budget_of(own_budget, begun.planning.config)
-            live = partial(LiveHands, budget=budget, store=self._store, inbox=inbox)
+            live = partial(LiveHands, budget=budget, store=self._store, inbox=inbox, spans=spans)
             hands = live(self._cast, tools, journal, services, watch, stream, begun.elapsed_s, *own)
             hands.announced(first)
-            ended = await drive(journal, hands, begun, leave)
+            driven = drive(journal, hands, begun, leave)
+            ended = await (driven if spans is None else spans.around(driven))
             if ended.gate is not None:
                 await self._paths.remember(journal, ended)
             return Run.of(ended, read=self._shape)

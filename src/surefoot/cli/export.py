@@ -1,39 +1,112 @@
-"""`surefoot export`: a run as a text to keep."""
+"""`surefoot export`: a run as a text to keep, or as spans for a collector of traces."""
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import unquote
 
+import orjson
 import typer
 
+from surefoot.cli.doctor import installed
 from surefoot.cli.options import JournalOption, RunArgument
 from surefoot.cli.setup import find, journal_hint, with_journal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.telling.export import Form
 from surefoot.telling.export import export as text_of
+from surefoot.telling.otlp import otlp as as_otlp
+from surefoot.telling.span_records import Place, SpanRecord
+from surefoot.telling.spans import spans_of
+from surefoot.telling.text import without_password
+from surefoot.types.errors import SurefootError
+
+_AT_ONCE = 1000
+_LIMIT_S = 30.0
+_PATH = "/v1/traces"
 
 
 def export(
     *,
     run_id: RunArgument,
     form: Annotated[Form, typer.Option(help="Markdown, one page of HTML, or the records as JSON lines.")] = "md",
+    otlp: Annotated[bool, typer.Option("--otlp", help="As spans of OpenTelemetry, sent to a collector.")] = False,
+    endpoint: Annotated[
+        str, typer.Option(envvar="OTEL_EXPORTER_OTLP_ENDPOINT", help="The collector, which takes OTLP over HTTP.")
+    ] = "http://localhost:4318",
+    content: Annotated[
+        bool, typer.Option("--content", help="With --otlp: also what users, models and tools have written.")
+    ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to this file, not to stdout.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to this file; send nothing.")
     ] = None,
     journal: JournalOption = None,
 ) -> None:
-    """Write a run as a text to keep: all that happened, for people or for machines."""
+    """Write a run as a text to keep, or send it to a collector of traces, with the runs of agents that it has asked."""
 
     async def exported(store: SqliteJournal) -> None:
         found = await find(store, run_id, journal_hint(journal))
-        pieces = text_of(found.records, form, found.run_id)
-        if output is None:
-            sys.stdout.writelines(pieces)
+        if otlp:
+            await _sent(store, found.run_id, endpoint, output, content=content)
+        elif output is None:
+            sys.stdout.writelines(text_of(found.records, form, found.run_id))
         else:
             with output.open("w", encoding="utf-8") as file:
-                file.writelines(pieces)
+                file.writelines(text_of(found.records, form, found.run_id))
         found.whole()
 
     with_journal(journal, exported, read_only=True)
+
+
+async def _sent(store: SqliteJournal, run_id: str, endpoint: str, output: Path | None, *, content: bool) -> None:
+    """Send the spans of a run, or write them to a file. Again changes nothing."""
+    spans = await _spans(store, run_id, content=content)
+    who = {"service.name": os.environ.get("OTEL_SERVICE_NAME", "surefoot"), "service.version": installed("surefoot")}
+    if output is not None:
+        with output.open("wb") as file:
+            file.write(orjson.dumps(as_otlp(spans, who)))
+    else:
+        for at in range(0, len(spans), _AT_ONCE):
+            await _post(endpoint, orjson.dumps(as_otlp(spans[at : at + _AT_ONCE], who)))
+    print(f"{len(spans)} spans of run {run_id}, trace {spans[0].trace_id if spans else '-'}")
+
+
+async def _spans(store: SqliteJournal, run_id: str, *, content: bool, under: Place | None = None) -> list[SpanRecord]:
+    """The spans of a run; below a call that has asked an agent those of its run."""
+    records, _ = await store.read_recorded(run_id)
+    spans = list(spans_of(records, content=content, under=under))
+    asked: dict[str, SpanRecord] = {}
+    for span in spans:
+        if inner := str(span.attributes.get("surefoot.inner.run.id", "")):
+            asked.setdefault(inner, span)  # one that had to wait has gone on under a later attempt
+    for inner, span in asked.items():
+        spans += await _spans(store, inner, content=content, under=(span.trace_id, span.span_id))
+    return spans
+
+
+async def _post(endpoint: str, body: bytes) -> None:
+    """Send one request to a collector. Raises `SurefootError` where it was not taken whole."""
+    import aiohttp  # noqa: PLC0415  # half of the cost of a start
+
+    url = endpoint.rstrip("/") if endpoint.rstrip("/").endswith(_PATH) else f"{endpoint.rstrip('/')}{_PATH}"
+    shown = without_password(url)
+    is_direct = re.match(r"https?://(localhost|127\.0\.0\.1|\[::1\])[:/]", url) is not None
+    told = (one.partition("=") for one in os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", "").split(",") if "=" in one)
+    headers = {"Content-Type": "application/json", **{name.strip(): unquote(value.strip()) for name, _, value in told}}
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_LIMIT_S), trust_env=not is_direct) as session,
+            session.post(url, data=body, headers=headers, allow_redirects=False) as response,
+        ):
+            said = (await response.content.read(2000)).decode(errors="replace")
+            status = response.status
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        why = str(error) or type(error).__name__
+        raise SurefootError(f"{shown} cannot be reached: {without_password(why)}; is a collector running?") from None
+    if not 200 <= status < 300:  # noqa: PLR2004  # the range of success
+        raise SurefootError(f"{shown} answered {status}: {said[:200]}")
+    if re.search(r'"rejectedSpans":\s*"?[1-9]', said):
+        raise SurefootError(f"{shown} has not taken all spans: {said[:200]}")

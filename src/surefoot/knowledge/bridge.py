@@ -13,16 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
-from surefoot.knowledge.directories import (
-    Directories,
-    FilesRead,
-    language_named,
-    levels,
-    plain,
-    read_files,
-    shown_text,
-    stored_language,
-)
+from surefoot.knowledge import directories
 from surefoot.knowledge.store import KnowledgeStore, Match, content_key, matching
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.knowledge import (
@@ -53,7 +44,7 @@ class KnowledgeBridge:
     def __init__(self, config: ConventionsConfig) -> None:
         self.config = config
         self.store = KnowledgeStore(config.store) if config.store else None
-        self._directories = Directories(config.root)
+        self._directories = directories.Directories(config.root)
         self._thread: ThreadPoolExecutor | None = None
         self._process = os.getpid()
 
@@ -80,7 +71,7 @@ class KnowledgeBridge:
                 replace(
                     entry,
                     scope=scope_of(entry.scope) if entry.scope else "",
-                    language=stored_language(entry.language) if entry.language else "",
+                    language=directories.stored_language(entry.language) if entry.language else "",
                     source=entry.source or OPERATOR,
                 )
                 for entry in given
@@ -93,10 +84,10 @@ class KnowledgeBridge:
         """Let a person, `by`, vouch for an entry. Raises `UsageError` for an unknown one and for no name."""
         return await self._in_thread(self._needed_store().verify, entry_id, by=by)
 
-    async def files(self, directory: str = ROOT) -> FilesRead:
+    async def files(self, directory: str = ROOT) -> directories.FilesRead:
         """The files of conventions that count for a directory, root first, read anew; their digests tell changes."""
         places = self._directories
-        return await self._in_thread(lambda: read_files(places, self.config, places.scope_of(directory)))
+        return await self._in_thread(lambda: directories.read_files(places, self.config, places.scope_of(directory)))
 
     async def aclose(self) -> None:
         """Close the store; a later use opens it again."""
@@ -117,15 +108,15 @@ class KnowledgeBridge:
         checked_limit(limit)
         if not query.strip():
             raise ConfigError("query", query, "give a language or a topic")
-        store, scopes = self.store, levels(self._directories.scope_of(directory))
-        read = read_files(self._directories, self.config, scopes[0])
+        store, scopes = self.store, directories.levels(self._directories.scope_of(directory))
+        read = directories.read_files(self._directories, self.config, scopes[0])
         errors = list(read.errors)
         found: list[Match] = []
-        language = language_named(query)
+        language = directories.language_named(query)
         try:
             if store is not None:
-                if language is None and store.knows_language(plain(query)):
-                    language = plain(query)
+                if language is None and store.knows_language(directories.plain(query)):
+                    language = directories.plain(query)
                 found = store.on_topic(scopes, query) if language is None else store.of_language(scopes, language)
         except KnowledgeError as error:
             errors.append(str(error))
@@ -148,7 +139,9 @@ class KnowledgeBridge:
         items = [
             loaded.get(one.number)
             if isinstance(one, Match)
-            else Knowledge(shown_text(one).strip(), type="Pattern", confidence=1.0, scope=one.scope, source=one.path)
+            else Knowledge(
+                directories.shown_text(one).strip(), type="Pattern", confidence=1.0, scope=one.scope, source=one.path
+            )
             for one in shown
         ]
         given = tuple(item for item in items if item is not None)

@@ -13,24 +13,10 @@ from functools import partial
 from itertools import groupby, starmap
 from typing import ClassVar
 
+from surefoot.models import wire
 from surefoot.models.errors import denies, finds, learn, named_trait
 from surefoot.models.grammar import close
 from surefoot.models.json_edge import Json, items, mapping, text, write
-from surefoot.models.wire import (
-    FINISH,
-    Form,
-    ReplyStream,
-    Wire,
-    allows_parallel,
-    arguments_text,
-    files_of,
-    head,
-    opaque_item,
-    reply_message,
-    stops,
-    with_opaque,
-    without_calls,
-)
 from surefoot.types.attachments import IMAGES, Attachment
 from surefoot.types.errors import ModelUnreachable, TraitRefused
 from surefoot.types.messages import (
@@ -58,7 +44,7 @@ _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 @dataclass(frozen=True, slots=True)
-class _Form(Form):
+class _Form(wire.Form):
     """`effort` goes to `output_config`, `thinking` is the encoded field.
 
     One with a budget (`is_budget`) is only taken when the reply that asked for the last calls began with thinking.
@@ -70,7 +56,7 @@ class _Form(Form):
     is_budget: bool
 
 
-class Anthropic(Wire[_Form]):
+class Anthropic(wire.Wire[_Form]):
     """The wire to one Claude model, at Anthropic or at a server that speaks the same protocol."""
 
     protocol: ClassVar[str] = "anthropic"
@@ -92,8 +78,22 @@ class Anthropic(Wire[_Form]):
         if request.system.strip():
             system = write({"type": "text", "text": request.system})
             pieces += (b',"system":[', _mark(system) if form.marks else system, b"]")
-        messages = without_calls(request.messages) if request.bare else request.messages
-        said = _message_pieces(messages, form)
+        messages = wire.without_calls(request.messages) if request.bare else request.messages
+        key, encode = form.key, form.encode
+        said: list[bytes] = []
+        was_assistant: bool | None = None
+        for one in _with_results_first(messages):
+            blocks = one.encoded(key, encode)
+            if not blocks:
+                continue
+            is_assistant = one.role == "assistant"
+            if is_assistant is was_assistant:
+                said += (b",", blocks)
+            else:
+                said += (_ASSISTANT if is_assistant else _USER, blocks)
+                was_assistant = is_assistant
+        if said:
+            said[0] = said[0].removeprefix(_END)
         if form.marks and request.messages and request.messages[-1].role != "assistant" and said:
             said[-1] = _mark(said[-1])
         pieces += (b',"messages":[', *said, b"]}]" if said else b"]")
@@ -131,7 +131,7 @@ class Anthropic(Wire[_Form]):
             thinking = {"type": "enabled", "budget_tokens": budget} if budget >= _LEAST_BUDGET else {}
         elif effort:
             thinking = {"type": "adaptive"}
-        stopping = [stop for stop in stops(request) if stop.strip()]  # blank ones are refused
+        stopping = [stop for stop in wire.stops(request) if stop.strip()]  # blank ones are refused
         asked: dict[str, tuple[str, object]] = {  # field -> trait, value; a thinking model takes no sampling settings
             "max_tokens": ("", limit),  # the wire wants it in every request
             "temperature": ("temperature", None if thinking else settings.temperature),
@@ -139,7 +139,7 @@ class Anthropic(Wire[_Form]):
             "stop_sequences": ("stop", stopping or None),
         }
         fields = self.fields(request, asked)
-        if (parallel := allows_parallel(request)) is not None:
+        if (parallel := wire.allows_parallel(request)) is not None:
             fields["tool_choice"] = {"type": "auto", "disable_parallel_tool_use": not parallel}
         marks = traits.get("prompt_cache") != "no"
         key = "anthropic" if marks else "anthropic/unmarked"
@@ -151,7 +151,7 @@ class Anthropic(Wire[_Form]):
             return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
 
         return _Form(
-            head(fields, request, key, declare, _CACHE_MARK if marks else b"}"),
+            wire.head(fields, request, key, declare, _CACHE_MARK if marks else b"}"),
             f"anthropic/{origin}/{''.join(sorted(taken))}",
             partial(_encode, origin=origin, taken=taken),
             marks,
@@ -188,26 +188,6 @@ class Anthropic(Wire[_Form]):
         return learn(trait, value, message, traits)
 
 
-def _message_pieces(messages: Sequence[ModelMessage], form: _Form) -> list[bytes]:
-    """The messages as pieces to join, without the end of the last. The last piece is a block."""
-    key, encode = form.key, form.encode
-    said: list[bytes] = []
-    was_assistant: bool | None = None
-    for message in _with_results_first(messages):
-        blocks = message.encoded(key, encode)
-        if not blocks:
-            continue
-        is_assistant = message.role == "assistant"
-        if is_assistant is was_assistant:
-            said += (b",", blocks)
-        else:
-            said += (_ASSISTANT if is_assistant else _USER, blocks)
-            was_assistant = is_assistant
-    if said:
-        said[0] = said[0].removeprefix(_END)
-    return said
-
-
 def _with_results_first(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
     """Results before what else is said to the model in that turn, since the wire takes them in no other order.
 
@@ -232,19 +212,19 @@ def _encode(message: ModelMessage, *, origin: str, taken: frozenset[str]) -> byt
         result: Json = {"type": "tool_result", "tool_use_id": wire_id(message.call_id)}
         if message.content.strip():  # a blank text is refused, and so is the request with it
             result["content"] = message.content
-        if message.files and (files := files_of(message, taken)):
+        if message.files and (files := wire.files_of(message, taken)):
             words = [{"type": "text", "text": message.content}] if message.content.strip() else []
             result["content"] = [*starmap(_block, files), *words]
         return write(result)
     said = [write({"type": "text", "text": message.content})] if message.content.strip() else []
     if message.role != "assistant":
-        return b",".join((*(write(_block(*one)) for one in files_of(message, taken)), *said))
+        return b",".join((*(write(_block(*one)) for one in wire.files_of(message, taken)), *said))
     said += (
         b'{"type":"tool_use","id":%b,"name":%b,"input":%b}'
-        % (write(wire_id(call.id)), write(_wire_name(call.name)), arguments_text(call).encode())
+        % (write(wire_id(call.id)), write(_wire_name(call.name)), wire.arguments_text(call).encode())
         for call in message.calls
     )
-    return with_opaque(said, message, origin)
+    return wire.with_opaque(said, message, origin)
 
 
 def _block(one: Attachment, data: str) -> Json:
@@ -272,8 +252,6 @@ def _mark(block: bytes) -> bytes:
 
 @dataclass(slots=True)
 class _GrowingBlock:
-    """A block whose pieces are still arriving."""
-
     block: Json
     pieces: list[str] = field(default_factory=list[str])
 
@@ -291,7 +269,7 @@ class _GrowingBlock:
                 return self.block
 
 
-class AnthropicReply(ReplyStream):
+class AnthropicReply(wire.ReplyStream):
     """A reply of this wire."""
 
     def __init__(self, emit: Emit | None, origin: str) -> None:
@@ -305,7 +283,23 @@ class AnthropicReply(ReplyStream):
         match event.get("type"):
             case "content_block_delta":
                 if growing := self._blocks.get(event.get("index")):
-                    self._grow(growing, mapping(event.get("delta")))
+                    delta = mapping(event.get("delta"))
+                    match delta.get("type"):
+                        case "text_delta":
+                            growing.pieces.append(piece := text(delta.get("text")))
+                            if piece and self.is_watched:
+                                self.emit(TextDelta(piece))
+                        case "thinking_delta":
+                            growing.pieces.append(piece := text(delta.get("thinking")))
+                            if piece:
+                                self.emit(ReasoningDelta(piece))
+                        case "input_json_delta":
+                            growing.pieces.append(text(delta.get("partial_json")))
+                        case "signature_delta":
+                            signed = text(growing.block.get("signature")) + text(delta.get("signature"))
+                            growing.block = {**growing.block, "signature": signed}
+                        case _:
+                            pass  # citations are no part of the text
             case "content_block_start":
                 block = mapping(event.get("content_block"))
                 self._blocks[event.get("index")] = _GrowingBlock(block)
@@ -353,10 +347,10 @@ class AnthropicReply(ReplyStream):
             elif kind == "thinking":
                 thought.append(text(block.get("thinking")))
             if kind == "redacted_thinking" or (kind == "thinking" and text(block.get("signature"))):
-                opaque.append(opaque_item(self._origin, len(calls) + any(said), block))  # it can be sent back
+                opaque.append(wire.opaque_item(self._origin, len(calls) + any(said), block))  # it can be sent back
         reasoning = "\n\n".join(part for part in thought if part)
-        finish = FINISH.get(text(self._reply["stop_reason"]), "unknown")
-        return reply_message(
+        finish = wire.FINISH.get(text(self._reply["stop_reason"]), "unknown")
+        return wire.reply_message(
             self._reply,
             "".join(said),
             reasoning,
@@ -366,24 +360,6 @@ class AnthropicReply(ReplyStream):
             settings=settings,
             opaque=opaque,
         )
-
-    def _grow(self, growing: _GrowingBlock, delta: Json) -> None:
-        match delta.get("type"):
-            case "text_delta":
-                growing.pieces.append(piece := text(delta.get("text")))
-                if piece and self.is_watched:
-                    self.emit(TextDelta(piece))
-            case "thinking_delta":
-                growing.pieces.append(piece := text(delta.get("thinking")))
-                if piece:
-                    self.emit(ReasoningDelta(piece))
-            case "input_json_delta":
-                growing.pieces.append(text(delta.get("partial_json")))
-            case "signature_delta":
-                signed = text(growing.block.get("signature")) + text(delta.get("signature"))
-                growing.block = {**growing.block, "signature": signed}
-            case _:
-                pass  # citations are no part of the text
 
 
 def _known(fields: Json) -> Json:

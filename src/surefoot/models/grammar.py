@@ -91,7 +91,25 @@ def _simple(node: object, scopes: tuple[Schema, ...], depth: int) -> dict[str, o
     if values := _list(schema.get("enum")):
         return {"enum": values}
     if "allOf" in schema:
-        return _simple(_join(schema, scopes), scopes, depth)
+        # `allOf` written as one schema: properties and required names add up, other keywords: the last one wins.
+        joined: dict[str, object] = {}
+        properties: dict[str, object] = {}
+        required: list[object] = []
+        own = {key: value for key, value in schema.items() if key != "allOf"}
+        for one in (*_list(schema["allOf"]), own):
+            part = _schema(one)
+            for _ in range(_REFERENCES_DEEP):
+                if "$ref" not in part:
+                    break
+                part = _resolve(part["$ref"], (part, *scopes)) or {}
+            joined.update(part)
+            properties.update(_schema(part.get("properties")))
+            required += _list(part.get("required"))
+        joined.pop("allOf", None)  # of a part of its own: one level is what generators write
+        joined.pop("$ref", None)
+        return _simple(
+            {**joined, **({"properties": properties, "required": required} if properties else {})}, scopes, depth
+        )
     declared = schema.get("type")
     named = [declared] if isinstance(declared, str) else _list(declared)
     kinds = [kind for kind in named if isinstance(kind, str) and kind in _TYPES]
@@ -144,26 +162,6 @@ def _range(schema: Schema, lower: Sequence[str], upper: Sequence[str]) -> dict[s
         if math.ceil(least) > math.floor(most) or (least >= most and is_exclusive):
             return {}
     return {**low, **high}
-
-
-def _join(schema: Schema, scopes: tuple[Schema, ...]) -> dict[str, object]:
-    """`allOf` written as one schema: properties and required names add up, other keywords: the last one wins."""
-    joined: dict[str, object] = {}
-    properties: dict[str, object] = {}
-    required: list[object] = []
-    own = {key: value for key, value in schema.items() if key != "allOf"}
-    for node in (*_list(schema["allOf"]), own):
-        part = _schema(node)
-        for _ in range(_REFERENCES_DEEP):
-            if "$ref" not in part:
-                break
-            part = _resolve(part["$ref"], (part, *scopes)) or {}
-        joined.update(part)
-        properties.update(_schema(part.get("properties")))
-        required += _list(part.get("required"))
-    joined.pop("allOf", None)  # of a part of its own: one level is what generators write
-    joined.pop("$ref", None)
-    return {**joined, **({"properties": properties, "required": required} if properties else {})}
 
 
 def _resolve(reference: object, scopes: tuple[Schema, ...]) -> Schema | None:

@@ -106,7 +106,21 @@ class HttpModel:
         try:
             answer = await self._http.post(body, request.settings, deadline_s, events, own_headers)
             if isinstance(answer, bytes):
-                return self._priced(self._read(answer, body, request, emit, endpoint))
+                try:
+                    value, is_mended = decoded(answer)
+                except ValueError:
+                    value, is_mended = None, False
+                reply = mapping(value)
+                if not reply:
+                    # cut only afterwards: half a key would not be found
+                    start = endpoint.without_keys(answer[:4096].decode("utf-8", "replace"))[:120]
+                    raise ModelUnreachable(f"{self.name} sent no whole JSON reply (it begins {start!r}); retry")
+                if (said := self._wire.error_in(reply)) is not None:
+                    raise self._error(200, write(said), None, body, request, endpoint=endpoint)
+                whole = _mend(self._wire.read(reply, _size_of(body, request), request.settings), is_mended=is_mended)
+                if emit is not None:
+                    show_whole(whole, emit)
+                return self._priced(whole)
             if answer is not None:
                 wait_s = retry_after_of(answer.retry_after_ms, answer.retry_after, self._now())
                 raise self._error(answer.status, answer.body, wait_s, body, request, endpoint=endpoint)
@@ -151,25 +165,6 @@ class HttpModel:
             failed = f"{self.name} was not asked: `api_key` failed with {type(error).__name__}; call it to see why"
             failure = ModelRefused(failed, kind="auth")
         raise failure
-
-    def _read(
-        self, answer: bytes, body: bytes, request: ModelRequest, emit: Emit | None, endpoint: Endpoint
-    ) -> ModelMessage:
-        try:
-            value, is_mended = decoded(answer)
-        except ValueError:
-            value, is_mended = None, False
-        reply = mapping(value)
-        if not reply:
-            # cut only afterwards: half a key would not be found
-            start = endpoint.without_keys(answer[:4096].decode("utf-8", "replace"))[:120]
-            raise ModelUnreachable(f"{self.name} sent no whole JSON reply (it begins {start!r}); retry")
-        if (error := self._wire.error_in(reply)) is not None:
-            raise self._error(200, write(error), None, body, request, endpoint=endpoint)
-        message = _mend(self._wire.read(reply, _size_of(body, request), request.settings), is_mended=is_mended)
-        if emit is not None:
-            show_whole(message, emit)
-        return message
 
     def _error(
         self, status: int, raw: bytes, wait_s: float | None, body: bytes, request: ModelRequest, *, endpoint: Endpoint

@@ -13,7 +13,7 @@ from surefoot.models.errors import Complaint, Endpoint, error_of, retry_after_of
 from surefoot.models.json_edge import Json, mapping, read, text
 from surefoot.models.openai_chat import OpenAIChat
 from surefoot.models.wire import show_whole, without_calls
-from surefoot.types.errors import ConfigError, ModelError, ModelTimeout
+from surefoot.types.errors import ConfigError, ModelTimeout
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings, Traits
 from surefoot.types.ports import Model
 
@@ -47,7 +47,17 @@ class LibraryModel:
             async with wait:
                 reply = mapping(plain(await self._complete(asked)))
         except Exception as error:  # noqa: BLE001 - a library may raise anything, and only ModelError may leave here
-            failure = self._failure(error, asked, request.traits)
+            status, wait_s = getattr(error, "status_code", None), None
+            for holder in (error, getattr(error, "response", None)):  # wherever the library keeps the answer's headers
+                for field in ("litellm_response_headers", "headers"):
+                    if isinstance(headers := getattr(holder, field, None), Mapping) and wait_s is None:
+                        told = cast("Mapping[str, object]", headers).get("retry-after")  # the headers of an HTTP answer
+                        wait_s = retry_after_of(None, text(told), time.time())
+            words = self._endpoint.without_keys(f"{type(error).__name__}: {' '.join(str(error).split())}")[:400]
+            status = status if isinstance(status, int) and status >= 300 else 503  # noqa: PLR2004 - HTTP
+            code, param = (text(getattr(error, name, "")) for name in ("code", "param"))
+            refused = partial(self._wire.refused, words, code, param, asked, request.traits)
+            failure = error_of(Complaint(status, words, code, param, wait_s), self._endpoint, refused)
             if wait.expired():
                 failure = ModelTimeout(f"{self.name}: no whole reply within {limit_s:g} s; raise `request_timeout_s`")
         else:
@@ -56,19 +66,6 @@ class LibraryModel:
         raise failure  # out here the library's error, which may hold a key, does not cling to it
 
     async def aclose(self) -> None: ...
-
-    def _failure(self, error: Exception, asked: Json, traits: Traits) -> ModelError:
-        status, wait_s = getattr(error, "status_code", None), None
-        for holder in (error, getattr(error, "response", None)):  # wherever the library keeps the answer's headers
-            for field in ("litellm_response_headers", "headers"):
-                if isinstance(headers := getattr(holder, field, None), Mapping) and wait_s is None:
-                    told = cast("Mapping[str, object]", headers).get("retry-after")  # the headers of an HTTP answer
-                    wait_s = retry_after_of(None, text(told), time.time())
-        words = self._endpoint.without_keys(f"{type(error).__name__}: {' '.join(str(error).split())}")[:400]
-        status = status if isinstance(status, int) and status >= 300 else 503  # noqa: PLR2004 - HTTP
-        code, param = (text(getattr(error, name, "")) for name in ("code", "param"))
-        refused = partial(self._wire.refused, words, code, param, asked, traits)
-        return error_of(Complaint(status, words, code, param, wait_s), self._endpoint, refused)
 
 
 def litellm_model(name: str, settings: ModelSettings, *, acompletion: Library | None = None) -> Model:

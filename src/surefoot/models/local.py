@@ -26,18 +26,8 @@ from surefoot.models.files import FILE_VARIABLE, QWEN_CODER, is_present, verify,
 from surefoot.models.grammar import grammar_schema
 from surefoot.models.json_edge import first, mapping, text, whole, write
 from surefoot.models.traits import SMALL
+from surefoot.types import messages
 from surefoot.types.errors import ConfigError, ModelError, ModelRefused, ModelTimeout, TraitRefused, extra_needed
-from surefoot.types.messages import (
-    CallMode,
-    Emit,
-    FinishReason,
-    ModelMessage,
-    ModelRequest,
-    ModelSettings,
-    TextDelta,
-    Traits,
-    Usage,
-)
 
 JsonObject = Mapping[str, object]
 OnEvent = Callable[[JsonObject], bool]
@@ -66,14 +56,14 @@ class LocalModel:
     `from_default`.
     """
 
-    modes: tuple[CallMode, ...] = ("schema", "text")
+    modes: tuple[messages.CallMode, ...] = ("schema", "text")
     is_priced = True  # it costs nothing
 
     def __init__(
         self, name: str, engine: Engine, to_grammar: Callable[[JsonObject], str], context_tokens: int = CONTEXT_TOKENS
     ) -> None:
         self.name = name
-        self.traits: Traits = {**SMALL, "stop": "yes", "context_tokens": str(context_tokens)}
+        self.traits: messages.Traits = {**SMALL, "stop": "yes", "context_tokens": str(context_tokens)}
         self._engine = engine
         self._to_grammar = to_grammar
         self._grammars: dict[bytes, str] = {}
@@ -98,7 +88,7 @@ class LocalModel:
         engine = _shared_engine(path, context_tokens, threads or physical_cores())
         return cls(f"local:{QWEN_CODER.name}", engine, library.json_schema_to_grammar, context_tokens)
 
-    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+    async def send(self, request: messages.ModelRequest, emit: messages.Emit | None = None) -> messages.ModelMessage:
         """One reply. Time spent waiting for other runs counts only against the deadline of the request.
 
         The first token may take long after a long prompt; each batch of it that was read counts as a sign of life.
@@ -111,8 +101,8 @@ class LocalModel:
         if limit_s <= 0:
             raise ModelTimeout(f"{self.name} was not asked: none of the run's time is left")
         pieces: list[str] = []
-        finish: FinishReason = "unknown"
-        usage = Usage()
+        finish: messages.FinishReason = "unknown"
+        usage = messages.Usage()
         try:
             async with asyncio.timeout(limit_s), aclosing(self._events(body, request.settings)) as events:
                 async for event in events:
@@ -130,21 +120,23 @@ class LocalModel:
                         )
                     if told := mapping(event.get("usage")):
                         cached = whole(mapping(told.get("prompt_tokens_details")).get("cached_tokens"))
-                        usage = Usage(whole(told.get("prompt_tokens")), whole(told.get("completion_tokens")), cached)
+                        usage = messages.Usage(
+                            whole(told.get("prompt_tokens")), whole(told.get("completion_tokens")), cached
+                        )
                     choice = first(event.get("choices"))
                     if (reason := choice.get("finish_reason")) in ("stop", "length"):
                         finish = "stop" if reason == "stop" else "length"
                     if piece := text(choice.get("text")):
                         pieces.append(piece)
                         if emit is not None:
-                            emit(TextDelta(piece))
+                            emit(messages.TextDelta(piece))
         except TimeoutError as error:
             raise ModelTimeout(
                 f"{self.name} gave no whole reply in {limit_s:.0f} s; raise `request_timeout_s` or the run's time"
             ) from error
         if finish == "unknown":
             raise ModelError(f"{self.name} broke off before the end of its reply; try again")
-        return ModelMessage("assistant", "".join(pieces), finish_reason=finish, usage=usage, model=self.name)
+        return messages.ModelMessage("assistant", "".join(pieces), finish_reason=finish, usage=usage, model=self.name)
 
     async def aclose(self) -> None:
         """Free the memory, unless others in this process still use it. A later `send` loads the model again."""
@@ -152,7 +144,7 @@ class LocalModel:
         if freed is not None:
             await asyncio.wrap_future(freed)
 
-    def _body(self, request: ModelRequest) -> JsonObject:
+    def _body(self, request: messages.ModelRequest) -> JsonObject:
         settings = request.settings
         body: dict[str, object] = {
             "prompt": prompt_of(request),
@@ -175,7 +167,7 @@ class LocalModel:
             body["grammar"] = self._grammars[key]
         return {**body, **settings.extra}
 
-    async def _events(self, body: JsonObject, settings: ModelSettings) -> AsyncGenerator[JsonObject]:
+    async def _events(self, body: JsonObject, settings: messages.ModelSettings) -> AsyncGenerator[JsonObject]:
         """The events of one generation. Leaving early stops it with its next token."""
         loop = asyncio.get_running_loop()
         arrived: asyncio.Queue[JsonObject | None] = asyncio.Queue()
@@ -211,10 +203,10 @@ class LocalModel:
             generation.cancel()
 
 
-def prompt_of(request: ModelRequest) -> list[int | str]:
+def prompt_of(request: messages.ModelRequest) -> list[int | str]:
     """The conversation in the model's own form (ChatML): control tokens as numbers, between them nothing but text."""
     prompt: list[int | str] = []
-    system = (ModelMessage("system", request.system),) if request.system else ()
+    system = (messages.ModelMessage("system", request.system),) if request.system else ()
     for message in (*system, *request.messages):
         role = "user" if message.role == "tool" else message.role
         # Each string is tokenised by itself, so a spelling that is cut in two is not a token.

@@ -107,8 +107,6 @@ PROVIDERS: Mapping[str, Provider] = {
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """How the caller wants a model to be reached."""
-
     base_url: str | None
     api_key: Key | None
     headers: Mapping[str, str]

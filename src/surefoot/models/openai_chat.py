@@ -11,24 +11,10 @@ from functools import partial
 from itertools import starmap
 from typing import ClassVar
 
+from surefoot.models import wire
 from surefoot.models.errors import finds, learn, named_trait
 from surefoot.models.grammar import is_strict
 from surefoot.models.json_edge import Json, first, items, mapping, read, text, write
-from surefoot.models.wire import (
-    FINISH,
-    Form,
-    ReplyStream,
-    Wire,
-    allows_parallel,
-    arguments_of,
-    arguments_text,
-    file_url,
-    files_of,
-    head,
-    reply_message,
-    stops,
-    with_files_after,
-)
 from surefoot.types.attachments import AUDIO, IMAGES, PDF, Attachment
 from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
 from surefoot.types.messages import (
@@ -51,14 +37,14 @@ _DATE = re.compile(r"(?:[-@:]v?\d{4}[\d-]*)?$")
 
 
 @dataclass(frozen=True, slots=True)
-class _Form(Form):
+class _Form(wire.Form):
     system_role: str
     folds_system: bool
     merges: bool
     taken: frozenset[str]
 
 
-class OpenAIChat(Wire[_Form]):
+class OpenAIChat(wire.Wire[_Form]):
     """The wire to one model of an OpenAI-compatible server."""
 
     protocol: ClassVar[str] = "openai_chat"
@@ -80,9 +66,17 @@ class OpenAIChat(Wire[_Form]):
                 folded, rest, files = f"{folded}\n\n{messages[0].content}", messages[1:], messages[0].files
             messages = (ModelMessage("user", folded, files=files), *rest)
         if any(message.files for message in messages):
-            messages = with_files_after(messages, form.taken)
+            messages = wire.with_files_after(messages, form.taken)
         if form.merges:
-            messages = _with_neighbours_merged(messages)
+            merged: list[ModelMessage] = []
+            for one in messages:
+                last = merged[-1] if merged else None
+                if last is not None and last.role == one.role != "tool" and not last.calls:
+                    content, both = f"{last.content}\n\n{one.content}", (*last.files, *one.files)
+                    merged[-1] = replace(one, content=content, files=both)
+                else:
+                    merged.append(one)
+            messages = merged
         key, encode = form.key, form.encode
         system = "" if form.folds_system else request.system
         kept = self._opening
@@ -116,12 +110,12 @@ class OpenAIChat(Wire[_Form]):
             traits.get("max_tokens_field", "max_tokens"): ("max_tokens_field", settings.max_output_tokens),
             "seed": ("seed", settings.seed),
             "reasoning_effort": ("reasoning_effort", settings.reasoning_effort),
-            "stop": ("stop", stops(request) or None),
+            "stop": ("stop", wire.stops(request) or None),
         }
         fields = self.fields(request, asked)
         if request.stream and traits.get("stream_usage") != "no":
             fields["stream_options"] = {"include_usage": True}
-        if (parallel := allows_parallel(request)) is not None:
+        if (parallel := wire.allows_parallel(request)) is not None:
             fields["parallel_tool_calls"] = parallel
         echo = traits.get("reasoning_echo", "no")
         echo = {"no": "", "yes": "reasoning_content"}.get(echo, echo)
@@ -134,7 +128,7 @@ class OpenAIChat(Wire[_Form]):
             return {"type": "function", "function": function}
 
         return _Form(
-            head(fields, request, "openai_chat", declare) + b',"messages":[',
+            wire.head(fields, request, "openai_chat", declare) + b',"messages":[',
             f"openai_chat/{system_role}/{null}/{echo and f'{echo}/{self.model}'}/{''.join(sorted(taken))}",
             partial(_encode, role=system_role, null=_NULL_CONTENT.get(null), echo=echo, model=self.model, taken=taken),
             system_role,
@@ -176,7 +170,7 @@ def _encode(
         return write({"role": "tool", "tool_call_id": message.call_id, "content": message.content})
     if message.role != "assistant":
         content: object = message.content
-        if message.files and (files := files_of(message, taken)):
+        if message.files and (files := wire.files_of(message, taken)):
             content = [
                 *({"type": "text", "text": message.content} for _ in message.content[:1]),
                 *starmap(_part, files),
@@ -186,7 +180,7 @@ def _encode(
     if message.calls:
         fields["content"] = message.content or null
         fields["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments_text(call)}}
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": wire.arguments_text(call)}}
             for call in message.calls
         ]
     elif null:  # an endpoint that refuses empty content refuses it everywhere
@@ -198,10 +192,10 @@ def _encode(
 
 def _part(one: Attachment, data: str) -> Json:
     if one.trait == IMAGES:
-        return {"type": "image_url", "image_url": {"url": file_url(one, data)}}
+        return {"type": "image_url", "image_url": {"url": wire.file_url(one, data)}}
     if one.trait == AUDIO:
         return {"type": "input_audio", "input_audio": {"data": data, "format": _SOUNDS[one.media_type]}}
-    return {"type": "file", "file": {"filename": one.name, "file_data": file_url(one, data)}}
+    return {"type": "file", "file": {"filename": one.name, "file_data": wire.file_url(one, data)}}
 
 
 def _is_same_model(reported: str, asked: str) -> bool:
@@ -209,18 +203,6 @@ def _is_same_model(reported: str, asked: str) -> bool:
     reported, asked = reported.rpartition("/")[2].lower(), asked.rpartition("/")[2].lower()
     asked = asked.removesuffix("-latest")
     return bool(reported) and reported.startswith(asked) and bool(_DATE.match(reported, len(asked)))
-
-
-def _with_neighbours_merged(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
-    merged: list[ModelMessage] = []
-    for message in messages:
-        last = merged[-1] if merged else None
-        if last is not None and last.role == message.role != "tool" and not last.calls:
-            content, files = f"{last.content}\n\n{message.content}", (*last.files, *message.files)
-            merged[-1] = replace(message, content=content, files=files)
-        else:
-            merged.append(message)
-    return merged
 
 
 def _refused_message(message: str, sent: Json, traits: Traits) -> tuple[str, str] | None:
@@ -284,7 +266,7 @@ class _GrowingCall:
         return bool(arguments) and (name != self.name or read(arguments) is not None)
 
 
-class ChatReply(ReplyStream):
+class ChatReply(wire.ReplyStream):
     """A reply of this wire. Some servers send the whole message where others send its next piece."""
 
     def __init__(self, emit: Emit | None) -> None:
@@ -326,9 +308,11 @@ class ChatReply(ReplyStream):
             NativeCall(call.id, call.name, "".join(call.arguments) if call.whole is None else call.whole)
             for call in self._calls
         ]
-        finish = FINISH.get(self._finish, "unknown")
+        finish = wire.FINISH.get(self._finish, "unknown")
         content, reasoning = "".join(self._text), "".join(self._reasoning)
-        return reply_message(self._told, content, reasoning, calls, finish=finish, sent=sent_bytes, settings=settings)
+        return wire.reply_message(
+            self._told, content, reasoning, calls, finish=finish, sent=sent_bytes, settings=settings
+        )
 
     def _take(self, choice: Json) -> None:
         if choice.get("index"):  # an alternative reply that nobody asked for
@@ -357,27 +341,25 @@ class ChatReply(ReplyStream):
             pieces = items(delta.get("tool_calls"))
             if not pieces and delta.get("function_call"):  # the form before `tool_calls`
                 pieces = [{"index": 0, "function": delta["function_call"]}]
-            for piece in pieces:
-                self._take_call(mapping(piece), is_whole=is_whole)
-
-    def _take_call(self, piece: Json, *, is_whole: bool) -> None:
-        call_id, function = text(piece.get("id")), mapping(piece.get("function"))
-        name = text(function.get("name"))
-        call = None if is_whole else self._call_for(piece.get("index"), call_id, name)
-        if call is None:
-            call = _GrowingCall(piece.get("index"))
-            self._calls.append(call)
-        call.id = call.id or call_id
-        if name and name != call.name:  # a name may come in pieces, and some servers repeat it with every piece
-            call.name += name
-        if "arguments" not in function:
-            return
-        self._show(call)
-        arguments = arguments_of(function["arguments"])
-        if isinstance(arguments, str):
-            call.arguments.append(arguments)
-        else:
-            call.whole = arguments
+            for one in pieces:
+                piece = mapping(one)
+                call_id, function = text(piece.get("id")), mapping(piece.get("function"))
+                name = text(function.get("name"))
+                call = None if is_whole else self._call_for(piece.get("index"), call_id, name)
+                if call is None:
+                    call = _GrowingCall(piece.get("index"))
+                    self._calls.append(call)
+                call.id = call.id or call_id
+                if name and name != call.name:  # a name may come in pieces, and some servers repeat it with each
+                    call.name += name
+                if "arguments" not in function:
+                    continue
+                self._show(call)
+                arguments = wire.arguments_of(function["arguments"])
+                if isinstance(arguments, str):
+                    call.arguments.append(arguments)
+                else:
+                    call.whole = arguments
 
     def _call_for(self, key: object, call_id: str, name: str) -> _GrowingCall | None:
         """The call that a piece belongs to; `None` when it begins another.

@@ -22,23 +22,12 @@ from surefoot.models.wire import (
     reply_message,
     with_opaque,
 )
+from surefoot.types import messages
 from surefoot.types.attachments import IMAGES, Attachment
 from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
-from surefoot.types.messages import (
-    CallPreview,
-    Emit,
-    FinishReason,
-    ModelMessage,
-    ModelRequest,
-    ModelSettings,
-    NativeCall,
-    ReasoningDelta,
-    TextDelta,
-    Traits,
-)
 from surefoot.types.tools import ToolSpec
 
-_CUT: Final[dict[str, FinishReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_CUT: Final[dict[str, messages.FinishReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.done"})
 _THOUGHTS = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
 
@@ -51,7 +40,7 @@ class OpenAIResponses(Wire[Form]):
     path: ClassVar[str] = "responses"
     ours: ClassVar[frozenset[str]] = frozenset({"input", "instructions", "tools", "stream", "store"})
 
-    def body(self, request: ModelRequest) -> bytes:
+    def body(self, request: messages.ModelRequest) -> bytes:
         form = self.form(request)
         key, encode = form.key, form.encode
         said = (message.encoded(key, encode) for message in request.messages)
@@ -75,7 +64,7 @@ class OpenAIResponses(Wire[Form]):
         pieces += (b',"input":[', b",".join(items for items in said if items), b"]", held, b"}")
         return b"".join(pieces)
 
-    def make_form(self, request: ModelRequest) -> Form:
+    def make_form(self, request: messages.ModelRequest) -> Form:
         settings, traits = request.settings, request.traits
         effort = settings.reasoning_effort
         asked: dict[str, tuple[str, object]] = {  # field -> trait, value; the wire knows no stop sequences and no seed
@@ -109,16 +98,16 @@ class OpenAIResponses(Wire[Form]):
             return {"error": {"message": "the reply failed without a reason", "code": "server_error"}}
         return reply if "error" in reply and "output" not in reply else None
 
-    def stream(self, emit: Emit | None) -> "ResponsesReply":
+    def stream(self, emit: messages.Emit | None) -> "ResponsesReply":
         return ResponsesReply(emit, self)
 
-    def refused(self, message: str, code: str, param: str, sent: Json, traits: Traits) -> TraitRefused | None:
+    def refused(self, message: str, code: str, param: str, sent: Json, traits: messages.Traits) -> TraitRefused | None:
         if finds("openai_responses.words.echo", f"{code} {message}"):
             return learn("reasoning_echo", "no", message, traits)
         return learn(named_trait("openai_responses", message, code, param, sent), "no", message, traits)
 
 
-def _encode(message: ModelMessage, *, origin: str, taken: frozenset[str]) -> bytes:
+def _encode(message: messages.ModelMessage, *, origin: str, taken: frozenset[str]) -> bytes:
     """The items that one message amounts to, joined by commas; nothing where it says nothing."""
     content: object = message.content
     if message.files and (files := files_of(message, taken)):
@@ -150,7 +139,7 @@ class ResponsesReply(ReplyStream):
     Where a server leaves the output out of that event, the finished items that came before stand in for it.
     """
 
-    def __init__(self, emit: Emit | None, wire: OpenAIResponses) -> None:
+    def __init__(self, emit: messages.Emit | None, wire: OpenAIResponses) -> None:
         super().__init__(emit)
         self._wire = wire
         self._items: list[object] = []
@@ -161,11 +150,11 @@ class ResponsesReply(ReplyStream):
         kind = text(event.get("type"))
         if kind == "response.output_text.delta" or kind in _THOUGHTS:
             if piece := text(event.get("delta")):
-                self.emit(ReasoningDelta(piece) if kind in _THOUGHTS else TextDelta(piece))
+                self.emit(messages.ReasoningDelta(piece) if kind in _THOUGHTS else messages.TextDelta(piece))
         elif kind == "response.output_item.added":
             item = mapping(event.get("item"))
             if item.get("type") == "function_call":
-                self.emit(CallPreview(self._calls, text(item.get("name"))))
+                self.emit(messages.CallPreview(self._calls, text(item.get("name"))))
                 self._calls += 1
         elif kind == "response.output_item.done":
             self._items.append(event.get("item"))
@@ -183,13 +172,13 @@ class ResponsesReply(ReplyStream):
         if "output" in reply:
             self._reply = reply
 
-    def message(self, sent_bytes: int, settings: ModelSettings) -> ModelMessage:
+    def message(self, sent_bytes: int, settings: messages.ModelSettings) -> messages.ModelMessage:
         reply = self._reply
         if reply is None or reply.get("status") in ("in_progress", "queued", "cancelled"):
             raise ModelUnreachable("the model sent no finished reply; retry")
         said: list[str] = []
         thought: list[str] = []
-        calls: list[NativeCall] = []
+        calls: list[messages.NativeCall] = []
         opaque: list[Mapping[str, object]] = []
         for entry in items(reply.get("output")):
             item = mapping(entry)
@@ -205,7 +194,9 @@ class ResponsesReply(ReplyStream):
                     said.append("".join(text(part.get("text")) for part in parts))
                 case "function_call":
                     call_id = text(item.get("call_id")) or text(item.get("id"))
-                    calls.append(NativeCall(call_id, text(item.get("name")), arguments_of(item.get("arguments"))))
+                    calls.append(
+                        messages.NativeCall(call_id, text(item.get("name")), arguments_of(item.get("arguments")))
+                    )
                 case "reasoning":
                     parts = (*items(item.get("summary")), *items(item.get("content")))
                     thought += [words for part in parts if (words := text(mapping(part).get("text")))]
@@ -213,7 +204,7 @@ class ResponsesReply(ReplyStream):
                         opaque.append(opaque_item(self._wire.origin, len(calls) + any(said), item))
                 case _:
                     pass  # the provider's own tools, which nobody asked for
-        finish: FinishReason = "tool_calls" if calls else "stop"
+        finish: messages.FinishReason = "tool_calls" if calls else "stop"
         cut = text(mapping(reply.get("incomplete_details")).get("reason"))
         if cut or reply.get("status") == "incomplete":
             finish = _CUT.get(cut, "unknown")

@@ -201,30 +201,24 @@ class Hub:
             idle = 0
             while (before := length(partial)) < weights.size:
                 try:
-                    await _read_on(session, url, weights, partial, on_bytes)
+                    have = length(partial)
+                    headers = {"Range": f"bytes={have}-", "Accept-Encoding": "identity"}
+                    async with session.get(url, headers=headers) as response:
+                        skip = _bytes_to_skip(response, have, weights)
+                        async for block in response.content.iter_chunked(_BLOCK_BYTES):
+                            fresh = block[skip:]
+                            skip = max(0, skip - len(block))
+                            if fresh:
+                                await asyncio.to_thread(append, partial, fresh)
+                                have += len(fresh)
+                                on_bytes(have)
+                            if have > weights.size:
+                                raise SourceFailed(f"{url} sends more than the {weights.size} bytes of the file")
                 except (aiohttp.ClientError, TimeoutError) as error:
                     # A break after progress is a new beginning; several in a row without any are a dead source.
                     idle = 0 if length(partial) > before else idle + 1
                     if length(partial) == 0 or idle >= _BREAKS:
                         raise SourceFailed(f"{self.name}: {error or type(error).__name__}") from error
-
-
-async def _read_on(
-    session: aiohttp.ClientSession, url: str, weights: Weights, partial: Path, on_bytes: OnBytes
-) -> None:
-    have = length(partial)
-    headers = {"Range": f"bytes={have}-", "Accept-Encoding": "identity"}
-    async with session.get(url, headers=headers) as response:
-        skip = _bytes_to_skip(response, have, weights)
-        async for block in response.content.iter_chunked(_BLOCK_BYTES):
-            fresh = block[skip:]
-            skip = max(0, skip - len(block))
-            if fresh:
-                await asyncio.to_thread(append, partial, fresh)
-                have += len(fresh)
-                on_bytes(have)
-            if have > weights.size:
-                raise SourceFailed(f"{url} sends more than the {weights.size} bytes of the file")
 
 
 def _bytes_to_skip(response: aiohttp.ClientResponse, have: int, weights: Weights) -> int:

@@ -8,20 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
+from surefoot.types import messages
 from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable, TraitRefused
-from surefoot.types.messages import (
-    CallMode,
-    Emit,
-    ModelMessage,
-    ModelRequest,
-    ModelSettings,
-    ModelSignal,
-    ReasoningDelta,
-    Reset,
-    TextDelta,
-    Traits,
-    Usage,
-)
 from surefoot.types.ports import Model
 
 Clock = Callable[[], float]
@@ -54,11 +42,11 @@ class WrappedModel:
         return self.inner.name
 
     @property
-    def modes(self) -> tuple[CallMode, ...]:
+    def modes(self) -> tuple[messages.CallMode, ...]:
         return self.inner.modes
 
     @property
-    def traits(self) -> Traits:
+    def traits(self) -> messages.Traits:
         return self.inner.traits
 
     @property
@@ -71,7 +59,7 @@ class WrappedModel:
         """Whether it is known what a reply of the inner model costs."""
         return bool(getattr(self.inner, "is_priced", False))
 
-    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+    async def send(self, request: messages.ModelRequest, emit: messages.Emit | None = None) -> messages.ModelMessage:
         """One reply, as `surefoot.types.ports.Model.send` has it."""
         return await self.inner.send(request, emit)
 
@@ -111,10 +99,10 @@ class Retried(WrappedModel):
         self._sleep = sleep
         self._random01 = random01
 
-    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+    async def send(self, request: messages.ModelRequest, emit: messages.Emit | None = None) -> messages.ModelMessage:
         shown = None if emit is None else _Shown(emit)
         started = begun = self._clock()
-        asked, spent, silent_s = request, Usage(), 0.0
+        asked, spent, silent_s = request, messages.Usage(), 0.0
         attempts = 0
         while True:
             attempts += 1
@@ -127,14 +115,25 @@ class Retried(WrappedModel):
             now = self._clock()
             spent += failure.usage
             if shown is not None and shown.chars:  # an estimate for what came of a reply that broke off
-                spent += Usage(output_tokens=shown.chars // _CHARACTERS_A_TOKEN, estimated=True)
+                spent += messages.Usage(output_tokens=shown.chars // _CHARACTERS_A_TOKEN, estimated=True)
             left_s = None if request.deadline_s is None else request.deadline_s - (now - started)
             told_s = failure.retry_after_s or 0.0
             longest_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (attempts - 1))
             wait_s = told_s + self._random01() * longest_s  # those turned away together do not come back together
             if isinstance(failure, ModelTimeout) and not failure.stalled:
                 silent_s += now - begun + wait_s
-            settings = self._settings_after(silent_s, request)
+            # The settings for another attempt after so much silence; `None` when there is to be none.
+            if not silent_s:
+                settings = request.settings
+            else:
+                patience_s = request.settings.patience(near=self._near).silence_s(stream=request.stream)
+                default = messages.ModelSettings().patience(near=self._near).silence_s(stream=request.stream)
+                rest_s = max(patience_s, default) - silent_s
+                if rest_s < _LEAST_S:
+                    settings = None
+                else:
+                    limit = "first_token_timeout_s" if request.stream else "request_timeout_s"
+                    settings = replace(request.settings, **{limit: min(patience_s, rest_s)})
             is_last = attempts >= request.settings.attempts or not is_passing(failure)
             is_too_long = told_s > _LONGEST_RETRY_AFTER_S or (left_s is not None and wait_s >= left_s)
             if is_last or is_too_long or settings is None:
@@ -145,18 +144,6 @@ class Retried(WrappedModel):
             await self._sleep(wait_s)
             asked = replace(request, settings=settings, deadline_s=None if left_s is None else left_s - wait_s)
             begun = self._clock()
-
-    def _settings_after(self, silent_s: float, request: ModelRequest) -> ModelSettings | None:
-        """The settings for another attempt after so much silence; `None` when there is to be none."""
-        if not silent_s:
-            return request.settings
-        asked = request.settings.patience(near=self._near).silence_s(stream=request.stream)
-        default = ModelSettings().patience(near=self._near).silence_s(stream=request.stream)
-        left_s = max(asked, default) - silent_s
-        if left_s < _LEAST_S:
-            return None
-        limit = "first_token_timeout_s" if request.stream else "request_timeout_s"
-        return replace(request.settings, **{limit: min(asked, left_s)})
 
 
 def is_passing(error: ModelError) -> bool:
@@ -169,18 +156,18 @@ class _Shown:
 
     __slots__ = ("_emit", "chars")
 
-    def __init__(self, emit: Emit) -> None:
+    def __init__(self, emit: messages.Emit) -> None:
         self._emit = emit
         self.chars = 0
 
-    def __call__(self, signal: ModelSignal) -> None:
-        self.chars += len(signal.text) if isinstance(signal, TextDelta | ReasoningDelta) else 1
+    def __call__(self, signal: messages.ModelSignal) -> None:
+        self.chars += len(signal.text) if isinstance(signal, messages.TextDelta | messages.ReasoningDelta) else 1
         self._emit(signal)
 
     def reset(self, reason: str) -> None:
         """Tell the watcher to forget what it saw of the broken reply."""
         self.chars = 0
-        self._emit(Reset(reason))
+        self._emit(messages.Reset(reason))
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -250,7 +237,7 @@ class CircuitBreaker(WrappedModel):
         self._clock = clock
         self._sleep = sleep
 
-    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+    async def send(self, request: messages.ModelRequest, emit: messages.Emit | None = None) -> messages.ModelMessage:
         """One reply, as `surefoot.types.ports.Model.send` has it.
 
         Raises `ModelUnreachable` when the circuit stays open for longer than the request can wait.

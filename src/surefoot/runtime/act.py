@@ -83,18 +83,19 @@ class Line:
         if is_here:
             self._world.tell(signal)
             return
+
+        def told() -> None:
+            if self._state == "open":
+                self._world.tell(signal)
+
         with suppress(RuntimeError):  # the loop is closed, so nobody watches any more
-            self._loop.call_soon_threadsafe(self._told, signal)
+            self._loop.call_soon_threadsafe(told)
 
     async def service(self, key: ServiceKey) -> object:
         self._is_waiting = True
         service = await self._world.services.get(key)
         self._is_waiting = False
         return service
-
-    def _told(self, signal: ToolProgress) -> None:
-        if self._state == "open":
-            self._world.tell(signal)
 
 
 class Delegating(Protocol):

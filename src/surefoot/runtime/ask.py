@@ -263,9 +263,17 @@ class Asker:
         why = ""
         for _ in range(2):
             message = await self._sent(prompt, messages, limit_s)
-            reply, why = _read(message.content, prompt.schema)
-            if reply is not None:
-                return reply
+            start, end = message.content.find("{"), message.content.rfind("}")
+            try:
+                value: object = orjson.loads(message.content[start : end + 1]) if start >= 0 else None
+            except orjson.JSONDecodeError:
+                value = None
+            why = "it is not a JSON object"
+            if isinstance(value, dict):
+                checked = validate(cast("dict[str, object]", value), prompt.schema)
+                if not checked.errors:
+                    return checked.value
+                why = "; ".join(str(error) for error in checked.errors)[:_LONGEST_FAILURE]
             messages += [ModelMessage("assistant", message.content), ModelMessage("user", _AGAIN.format(why=why))]
         return why
 
@@ -292,21 +300,6 @@ class Asker:
             return await self._sent(prompt, messages, limit_s)
         self._usage += message.usage
         return message
-
-
-def _read(text: str, schema: Mapping[str, object]) -> tuple[Reply | None, str]:
-    """The JSON object of a reply; or what is wrong with it, in our own words alone."""
-    start, end = text.find("{"), text.rfind("}")
-    try:
-        value: object = orjson.loads(text[start : end + 1]) if start >= 0 else None
-    except orjson.JSONDecodeError:
-        value = None
-    if not isinstance(value, dict):
-        return None, "it is not a JSON object"
-    checked = validate(cast("dict[str, object]", value), schema)
-    if checked.errors:
-        return None, "; ".join(str(error) for error in checked.errors)[:_LONGEST_FAILURE]
-    return checked.value, ""
 
 
 _NOTHING: Mapping[str, object] = {}

@@ -113,19 +113,19 @@ def run_in_background(work: Coroutine[object, object, T], things: Sequence[Closa
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _awaited(_holding(work, things))
+
+        async def held() -> T:
+            await hold(things)
+            try:
+                return await work
+            finally:
+                await leave(things)
+
+        return _awaited(held())
     work.close()
     raise UsageError(
         "an event loop is running here: await `run` or `resume` in place of their `_sync` forms, and `async with`"
     )
-
-
-async def _holding(work: Coroutine[object, object, T], things: Sequence[Closable]) -> T:
-    await hold(things)
-    try:
-        return await work
-    finally:
-        await leave(things)
 
 
 def _awaited(work: Coroutine[object, object, T]) -> T:
@@ -161,11 +161,13 @@ def background_loop() -> asyncio.AbstractEventLoop:
     with _STARTING:
         if (process := os.getpid()) not in _LOOPS:
             _LOOPS[process] = loop = asyncio.new_event_loop()
-            threading.Thread(target=_serve, args=(loop,), name="surefoot-loop", daemon=True).start()
+
+            def serve() -> None:
+                while True:
+                    with suppress(
+                        SystemExit, KeyboardInterrupt
+                    ):  # raised by somebody's model: its caller gets them too
+                        loop.run_forever()
+
+            threading.Thread(target=serve, name="surefoot-loop", daemon=True).start()
         return _LOOPS[process]
-
-
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    while True:
-        with suppress(SystemExit, KeyboardInterrupt):  # raised by somebody's model: they go to its caller as well
-            loop.run_forever()

@@ -1,27 +1,33 @@
-"""What is read before the first request: references of the task and the conventions of the workspace."""
+"""What is read before the first request: references of the task and the conventions of the workspace.
+
+`PreHydrationEngine` fetches the references of a text without a run, under the name that seed 001 gives it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
+from uuid import uuid4
 
-from surefoot.core.parse.frames import Frame, mark_for
+from surefoot.core.parse.frames import mark_for
 from surefoot.core.state.places import ROOT
-from surefoot.core.state.state import Call, State
+from surefoot.core.state.state import State
 from surefoot.core.text import clean
 from surefoot.core.view.observations import frame_of
 from surefoot.knowledge.directories import HEADING, files_message
 from surefoot.knowledge.prefetch.extract import Extraction, references_in
-from surefoot.knowledge.prefetch.hydrate import Lookup, examined, hydrated, items_of, lookups, planned
+from surefoot.knowledge.prefetch.hydrate import Lookup, PlannedCall, examined, hydrated, items_of, lookups, planned
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import ConventionsRead, Event, PreHydrationComplete, ReferencesFound
 from surefoot.types.knowledge import ConventionFile, KnowledgeError
 from surefoot.types.moves import Find, Hydrate, ReadConventions
-from surefoot.types.prehydration import PreHydrationConfig
+from surefoot.types.ports import Tool, ToolCallContext
+from surefoot.types.prehydration import HydratedContext, PreHydrationConfig
 from surefoot.types.reply import ParsedCall
-from surefoot.types.tools import ToolResult
+from surefoot.types.tools import Catalogue, ToolResult
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
@@ -44,7 +50,16 @@ async def read_conventions(world: World, directory: str, state: State) -> Sequen
     if scope == ROOT and state.conventions:
         before, *others = state.conventions
     if scope == ROOT:
-        folders = (path.rpartition("/")[0] for path, *_ in before.files) if before else await _named(state, config.root)
+        if before is not None:
+            folders = [path.rpartition("/")[0] for path, *_ in before.files]
+        else:  # the places below the root that the user's words name; those that are still to be made, too
+            root, words = config.root, [state.task.text] if state.task else []
+            named = await references_in(
+                words,
+                PreHydrationConfig(),
+                exists=lambda path: "/" in path and os.path.isdir(os.path.join(root, os.path.dirname(path))),  # noqa: PTH112, PTH118, PTH120  # a Path raises for odd names
+            )
+            folders = [one.value for one in named.references if one.type == "file"]
         for place in filter(None, folders):
             _, more, wrong = await _files(world.knowledge, place)
             found, errors = [*found, *more], [*errors, *wrong]
@@ -79,17 +94,6 @@ async def _files(knowledge: KnowledgeBridge, place: str) -> tuple[str, list[Conv
     return found.scope, list(found.files), list(found.errors)
 
 
-async def _named(state: State, root: str) -> tuple[str, ...]:
-    """The places below the root that the user's words name; those that are still to be made, too."""
-
-    def is_below(path: str) -> bool:
-        return "/" in path and os.path.isdir(os.path.join(root, os.path.dirname(path)))  # noqa: PTH112, PTH118, PTH120  # a Path raises for odd names
-
-    words = [state.task.text] if state.task else []
-    found = await references_in(words, PreHydrationConfig(), exists=is_below)
-    return tuple(one.value for one in found.references if one.type == "file")
-
-
 async def find(world: World, state: State) -> Sequence[Event]:
     """The references in the user's words, and the calls that resolve them."""
     config = _config(state)
@@ -109,9 +113,12 @@ async def hydrate(world: World, state: State) -> Sequence[Event]:
     assert told is not None  # noqa: S101  # the move was made from this state
     found = Extraction(told.references, told.dropped, told.scan_truncated)
     made = {told.references[call.position].type: Lookup(call.name, "") for call in told.calls}
-    outcomes = {
-        call.id: await _whole(world, call, frame_of(state, call)) for call in state.calls if call.result is not None
-    }
+    outcomes: dict[str, ToolResult] = {}
+    for call in state.calls:
+        if (result := call.result) is not None:  # it may be shown whole where the journal keeps more than its beginning
+            content = result.content if result.blob is None else (await world.journal.get_blob(result.blob)).decode()
+            shown = frame_of(state, call).cleaned(content)
+            outcomes[call.id] = result if shown is result.content else replace(result, content=shown)
     context = hydrated(found, made, outcomes, config, run_id=state.run_id, prefix="0.")
     return (
         PreHydrationComplete(
@@ -129,15 +136,6 @@ async def hydrate(world: World, state: State) -> Sequence[Event]:
     )
 
 
-async def _whole(world: World, call: Call, frame: Frame) -> ToolResult:
-    """The result of a call as it may be shown, whole where the journal keeps more than its beginning."""
-    result = call.result
-    assert result is not None  # noqa: S101  # asked only then
-    content = result.content if result.blob is None else (await world.journal.get_blob(result.blob)).decode()
-    shown = frame.cleaned(content)
-    return result if shown is result.content else replace(result, content=shown)
-
-
 def _config(state: State) -> PreHydrationConfig:
     return state.config.pre_hydration or PreHydrationConfig()
 
@@ -153,3 +151,44 @@ async def prepare(world: World, move: Find | Hydrate | ReadConventions, state: S
             return await read_conventions(world, directory, state)
         case _:
             assert_never(move)
+
+
+class PreHydrationEngine:
+    """Finds the references in a text, fetches them side by side with tools that only read, and lays them out.
+
+    What a run does before its first model call (`LoopConfig.pre_hydration`), without a run: nothing is on record, and
+    no gate is asked. Raises `ConfigError` for a tool that is not there, may change something or takes no such value.
+    """
+
+    def __init__(self, tools: Sequence[Tool], config: PreHydrationConfig | None = None) -> None:
+        self.config = config or PreHydrationConfig()
+        self._tools = {tool.spec.name: tool for tool in tools}
+        self._catalogue = Catalogue(tuple(tool.spec for tool in tools))
+        self._lookups = lookups(self.config, self._catalogue)
+
+    async def hydrate(self, text: str) -> HydratedContext:
+        """What came of the references in a text, within the configured times; `message` is what a model would read."""
+        found = await references_in([text], self.config)
+        found = replace(found, references=examined(found.references, self._lookups, self._catalogue))
+        calls, run_id = planned(found.references, self._lookups), uuid4().hex
+        side_by_side = asyncio.Semaphore(self.config.max_concurrency)
+        outcomes: dict[str, ToolResult] = {}
+
+        async def fetch(call: PlannedCall) -> None:
+            async with side_by_side:
+                limit_s = self.config.reference_timeout
+                context = ToolCallContext(run_id, call.call_id, f"{run_id}:{call.call_id}", deadline_s=limit_s)
+                try:
+                    async with asyncio.timeout(limit_s):
+                        outcomes[call.call_id] = await self._tools[call.tool].call(call.arguments, context)
+                except TimeoutError:
+                    outcomes[call.call_id] = ToolResult("", "timeout")
+
+        fetching = [asyncio.ensure_future(fetch(call)) for call in calls]
+        if fetching:
+            _, late = await asyncio.wait(fetching, timeout=self.config.timeout)
+            for one in late:
+                one.cancel()
+            await asyncio.gather(*fetching, return_exceptions=True)
+        late_ones = {call.call_id: ToolResult("", "timeout") for call in calls if call.call_id not in outcomes}
+        return hydrated(found, self._lookups, {**late_ones, **outcomes}, self.config, run_id=run_id)

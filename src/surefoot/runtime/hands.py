@@ -11,43 +11,31 @@ from surefoot.runtime.act import act, probe
 from surefoot.runtime.ask import ask
 from surefoot.runtime.think import think
 from surefoot.runtime.world import World
+from surefoot.types import moves
 from surefoot.types.events import Event
-from surefoot.types.moves import (
-    Act,
-    Ask,
-    Evaluate,
-    Find,
-    Hydrate,
-    Probe,
-    ReadConventions,
-    Shortlist,
-    Think,
-    Wait,
-    Within,
-    WorldMove,
-)
 
 
 @dataclass(frozen=True, slots=True)
 class LiveHands(World):
     """Hands that touch the real world."""
 
-    async def do(self, move: WorldMove, state: State) -> Sequence[Event]:
+    async def do(self, move: moves.WorldMove, state: State) -> Sequence[Event]:
         """Make one move. See `Hands`."""
         match move:
-            case Think():
+            case moves.Think():
                 return await think(self, move, state)
-            case Act(call_id):
-                return await act(self, call_id, state)
-            case Probe(call_id):
+            case moves.Act(call_id):
+                made = act(self, call_id, state)
+                return await (made if self.spans is None else self.spans.inside(f"call {call_id}", made))
+            case moves.Probe(call_id):
                 return await probe(self, call_id, state)
-            case Find() | Hydrate() | ReadConventions():
+            case moves.Find() | moves.Hydrate() | moves.ReadConventions():
                 from surefoot.runtime.fetch import prepare  # noqa: PLC0415  # its patterns take 40 ms to compile
 
                 return await prepare(self, move, state)
-            case Ask():
+            case moves.Ask():
                 return await ask(self, move, state)
-            case Within() | Shortlist() | Wait() | Evaluate():
+            case moves.Within() | moves.Shortlist() | moves.Wait() | moves.Evaluate():
                 from surefoot.runtime.plan import plan_move  # noqa: PLC0415  # only a run with a plan pays for it
 
                 return await plan_move(self, move, state)

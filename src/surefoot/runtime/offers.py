@@ -97,7 +97,18 @@ def selection(catalogue: Catalogue, config: LoopConfig, pinned: Pinned = NOTHING
     The pager is surefoot's own and stays wherever anything is visible. Where the gate is on, what looks like the
     developer's own tool is hidden, and `pinned` is what the pins have said. Raises `ConfigError` as `apply` does.
     """
-    event = _profiled(catalogue, config)
+    event: tuple[ToolsSelected, ...] = ()
+    if config.tool_profile is not None:
+        own = tuple(tool for tool in catalogue.tools if tool.name == READ_RESULT)
+        offered = tuple(tool for tool in catalogue.tools if tool.name != READ_RESULT)
+        verified = {tool.name for tool in offered if tool.verified}
+        report = apply(offered, config.tool_profile, verified=verified, resolvers=resolvers_of(config, catalogue))
+        visible = (*report.visible, *(tool.name for tool in own if report.visible))
+        warnings = report.warnings[:MOST_WARNINGS]
+        if (unnamed := len(report.dropped) - MOST_DROPS) > 0:
+            warnings += (f"{unnamed} more tools were dropped than are named here; the counts tell of all",)
+        counts: dict[str, int] = {**report.counts}
+        event = (ToolsSelected(visible, "profile", counts, warnings, report.dropped[:MOST_DROPS]),)
     if config.guard is None or config.guard.mode == "off":
         return event
     (told,) = event or (ToolsSelected(catalogue.names, "guard"),)
@@ -117,21 +128,6 @@ def selection(catalogue: Catalogue, config: LoopConfig, pinned: Pinned = NOTHING
             pinned=pinned.first,
         ),
     )
-
-
-def _profiled(catalogue: Catalogue, config: LoopConfig) -> Selected:
-    if config.tool_profile is None:
-        return ()
-    own = tuple(tool for tool in catalogue.tools if tool.name == READ_RESULT)
-    offered = tuple(tool for tool in catalogue.tools if tool.name != READ_RESULT)
-    verified = {tool.name for tool in offered if tool.verified}
-    report = apply(offered, config.tool_profile, verified=verified, resolvers=resolvers_of(config, catalogue))
-    visible = (*report.visible, *(tool.name for tool in own if report.visible))
-    warnings = report.warnings[:MOST_WARNINGS]
-    if (unnamed := len(report.dropped) - MOST_DROPS) > 0:
-        warnings += (f"{unnamed} more tools were dropped than are named here; the counts tell of all",)
-    counts: dict[str, int] = {**report.counts}
-    return (ToolsSelected(visible, "profile", counts, warnings, report.dropped[:MOST_DROPS]),)
 
 
 def selected_anew(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
@@ -220,7 +216,14 @@ class Offers:
         served, _, _ = await self._now()
         tools = {**self._own, **{tool.spec.name: tool for tool in served}}  # hidden ones too, which the run may know
         specs = catalogue_of(tools, self._declared).tools
-        return {spec.name: spec.effect for spec in specs if (was := known.get(spec.name)) and _is_stricter(spec, was)}
+        # Whether a tool may do what it could not: one that sends, pays or deletes does no less than another of these.
+        return {
+            spec.name: spec.effect
+            for spec in specs
+            if (was := known.get(spec.name))
+            and spec.effect != was.effect
+            and (was.effect == "read" or spec.effect not in ("read", "write"))
+        }
 
     @property
     def used(self) -> tuple[McpServers, ...]:
@@ -264,11 +267,6 @@ class _Changed:
     async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:  # noqa: ARG002  # as above
         """What it would say is of other arguments."""
         raise LookupError(f"{self.spec.name} has changed, and cannot tell whether an interrupted call took effect")
-
-
-def _is_stricter(now: ToolSpec, was: ToolSpec) -> bool:
-    """Whether a tool may do what it could not: one that sends, pays or deletes does no less than another of these."""
-    return now.effect != was.effect and (was.effect == "read" or now.effect not in ("read", "write"))
 
 
 def _servers(mcp: McpGiven | Sequence[McpGiven] | McpServers) -> McpServers:

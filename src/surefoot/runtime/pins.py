@@ -72,7 +72,12 @@ class Pins:
         """
         found = self.look(tools)
         strange = {spec.name: spec for spec, told in found if told is None}
-        hidden = {spec.name: f"it has changed since it was pinned: {_cut(told)}" for spec, told in found if told}
+        hidden = {
+            spec.name: "it has changed since it was pinned: "
+            + (told if len(told) <= LONGEST_DIFF else f"{told[:LONGEST_DIFF]}…")
+            for spec, told in found
+            if told
+        }
         if mode == "strict":
             return Pinned(hidden={**hidden, **dict.fromkeys(strange, "nobody has pinned it, and pins are strict")})
         if strange:
@@ -120,7 +125,6 @@ def difference(pinned: Mapping[str, object], spec: ToolSpec) -> str:
 
 
 def _texts(spec: ToolSpec) -> dict[str, object]:
-    """What a pin is made of."""
     return {
         "server": spec.server,
         "description": spec.description,
@@ -143,7 +147,3 @@ def write_whole(path: Path, content: bytes, what: str) -> None:
 
 def _lines(told: Mapping[str, object]) -> list[str]:
     return json.dumps(told, ensure_ascii=False, indent=2, sort_keys=True).split("\n")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_DIFF else f"{text[:LONGEST_DIFF]}…"

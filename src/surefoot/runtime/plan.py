@@ -43,7 +43,15 @@ async def plan_move(world: World, move: PlanMove, state: State) -> Sequence[Even
             events = await hands.do(move.move, with_whole(child, state))
             return tuple(InStep(move.step_id, move.attempt, event) for event in events)  # pyright: ignore[reportArgumentType]  # of a step's moves
         case Shortlist():
-            names, best = shortlisted(state, planning, await _meant(world, state, planning))
+            found = None
+            if world.encoder is not None:  # it ranks the tools that fit each part of the task
+                index, found = index_of(state), dict[str, tuple[Hit, ...]]()
+                for query in queries_of(state, planning):
+                    hits = ranked(index, query, CANDIDATES)
+                    asked, texts = meanings(index, query, hits)
+                    likeness = await world.encoder.likeness(asked, texts) if hits else ()
+                    found[query] = blended(index, query, hits, likeness) if hits else ()
+            names, best = shortlisted(state, planning, found)
             return (ToolsShortlisted(names, best, world.elapsed_s),)
         case Wait(step_id, attempt, wait_s):
             await world.sleep(min(wait_s, _seconds_left(world, planning)))
@@ -52,19 +60,6 @@ async def plan_move(world: World, move: PlanMove, state: State) -> Sequence[Even
             return (RunEvaluated(await _evaluated(world, name, state, planning), world.elapsed_s),)
         case _:
             assert_never(move)
-
-
-async def _meant(world: World, state: State, planning: Planning) -> dict[str, tuple[Hit, ...]] | None:
-    """The tools that fit each part of the task as the agent's encoder ranks them; None without one."""
-    if world.encoder is None:
-        return None
-    index = index_of(state)
-    found: dict[str, tuple[Hit, ...]] = {}
-    for query in queries_of(state, planning):
-        hits = ranked(index, query, CANDIDATES)
-        asked, texts = meanings(index, query, hits)
-        found[query] = blended(index, query, hits, await world.encoder.likeness(asked, texts)) if hits else ()
-    return found
 
 
 def _seconds_left(world: World, planning: Planning) -> float:

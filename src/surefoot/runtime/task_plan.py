@@ -52,7 +52,21 @@ def planned(asked: Task, reasoner: str, tools: Catalogue, config: LoopConfig) ->
         return asked
     if reasoner != "react":
         raise UsageError(f"a task with steps needs the reasoner 'react' or 'plan', and this agent has {reasoner!r}")
-    return replace(asked, steps=tuple(_checked(step, tools) for step in asked.steps))
+    steps: list[PlanStep] = []
+    for step in asked.steps:
+        wanted = (step.tool_id,) if step.kind == "tool" else step.allowed_tools
+        if unknown := [name for name in wanted if tools.get(name) is None]:
+            raise UsageError(f"step {step.step_id!r} names tools that this agent does not have: {', '.join(unknown)}")
+        spec = tools.get(step.tool_id)
+        if spec is None:
+            steps.append(step)
+            continue
+        checked = validate(step.parameters, spec.parameters)
+        if checked.errors:
+            wrong = "; ".join(map(str, checked.errors))
+            raise UsageError(f"step {step.step_id!r} does not fit the tool {spec.name!r}: {wrong}")
+        steps.append(replace(step, parameters=checked.value))
+    return replace(asked, steps=tuple(steps))
 
 
 def bounded(config: LoopConfig, reasoner: str, before: Planning | None = None) -> LoopConfig:
@@ -71,20 +85,6 @@ def bounded(config: LoopConfig, reasoner: str, before: Planning | None = None) -
 
 def _draft(task: Task) -> dict[str, object]:
     return {"steps": [written(step) for step in task.steps]}
-
-
-def _checked(step: PlanStep, tools: Catalogue) -> PlanStep:
-    wanted = (step.tool_id,) if step.kind == "tool" else step.allowed_tools
-    if unknown := [name for name in wanted if tools.get(name) is None]:
-        raise UsageError(f"step {step.step_id!r} names tools that this agent does not have: {', '.join(unknown)}")
-    spec = tools.get(step.tool_id)
-    if spec is None:
-        return step
-    checked = validate(step.parameters, spec.parameters)
-    if checked.errors:
-        wrong = "; ".join(map(str, checked.errors))
-        raise UsageError(f"step {step.step_id!r} does not fit the tool {spec.name!r}: {wrong}")
-    return replace(step, parameters=checked.value)
 
 
 def step_templates(task: Task, reasoner: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast, get_args
@@ -56,6 +57,7 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     if files := [one for message in request.messages for one in message.files]:
         await bring_files(world.journal, files)
     display = _Display(world.tell) if world.stream and world.watch else None
+    since_s = time.monotonic()
     reply = _asked(part.model, request, display.emit if display else None)
     match await reply_of(reply, speaker.model, deadline_s):
         case TraitRefused(trait=trait) as refused if not _is_known(speaker, refused):
@@ -69,12 +71,16 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
             return (event,)
         case message, requests:
             pass
+    took_s = round(time.monotonic() - since_s, 6)
     parsed = reasoner.read(state, move, message)
     if message.mended:
         parsed = mended(parsed)
     if world.shape and (answer := answer_in(state, move, parsed)) and (told := world.shape.faults(answer)):
         parsed = without_answer(parsed, Fault("invalid_value", told))
-    replied = ModelReplied(move.step, message, parsed, speaker.mode, move.want, move.role, world.elapsed_s, requests)
+    first_s = round(display.first_s - since_s, 6) if display and display.first_s else 0.0
+    replied = ModelReplied(
+        move.step, message, parsed, speaker.mode, move.want, move.role, world.elapsed_s, requests, took_s, first_s
+    )
     if display:
         display.finish(parsed, outcome_of(state, replied))
     return (replied,)
@@ -152,12 +158,15 @@ class _Display:
     """What of a reply is shown: while it streams, what cannot become a call; in the end, exactly its visible words."""
 
     def __init__(self, tell: Callable[[Signal], None]) -> None:
+        self.first_s = 0.0
+        """When the reply's first piece came, by `time.monotonic`; 0 before that."""
         self._filter = DisplayFilter()
         self._tell = tell
         self._shown: list[str] = []
 
     def emit(self, signal: ModelSignal) -> None:
         """Take a signal of the model, and pass on what may be shown now."""
+        self.first_s = 0.0 if isinstance(signal, Reset) else self.first_s or time.monotonic()
         match signal:
             case TextDelta(text):
                 visible, reasoning = self._filter.feed(text)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
     from surefoot.runtime.output import Shape
     from surefoot.runtime.trajectories import Trajectories
+    from surefoot.telemetry import Live
 
 _LOG = logging.getLogger("surefoot")
 _GATE_LOG = logging.getLogger("surefoot.gate")
@@ -44,7 +45,7 @@ class World:
 
     `shape` is what answers are to be, `budget` what the whole run may use, its steps and the runs of agents among it;
     these are kept in `store`. `inbox` hears what is said to it. `asked` are the agents that are asked at once, which
-    share what is left of it.
+    share what is left of it. `spans` tells of the run to OpenTelemetry, where the application has a provider.
     """
 
     cast: Cast
@@ -63,6 +64,7 @@ class World:
     store: JournalStore | None = None
     inbox: Hear | None = None
     asked: int = 1
+    spans: Live | None = None
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     since: float = field(default_factory=time.monotonic)
 
@@ -96,6 +98,8 @@ class World:
         for event in events:
             if self.watch is not None:
                 self.tell(event)
+            if self.spans is not None:
+                self.spans.take(event)
             match event:
                 case ModelTraitLearnt():
                     self.cast.learn(event, self.journal.run_id)

@@ -227,8 +227,6 @@ class _RecordedAgent(Agent):
 
 
 class _PlayedAgent(Agent):
-    """An agent whose runs are played."""
-
     __slots__ = ()
 
     async def _drive(

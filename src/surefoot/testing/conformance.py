@@ -296,33 +296,25 @@ def main(arguments: Sequence[str]) -> int:
     if kind not in KINDS:
         sys.stderr.write(f"unknown kind {kind!r}: choose one of {', '.join(KINDS)}\n")
         return 2
-    data = expand(json.loads(Path(file).read_text(encoding="utf-8")))
+    data, is_whole = expand(json.loads(Path(file).read_text(encoding="utf-8"))), True
     try:
-        results, is_whole = KINDS[kind](data), True
-    except Exception:  # noqa: BLE001  # so that one bad case does not hide what the others come to
-        results, is_whole = _run_each(kind, data)
-    sys.stdout.write(json.dumps({"results": results}) + "\n")
-    return 0 if is_whole else 1
-
-
-def _run_each(kind: str, data: Case) -> tuple[Results, bool]:
-    """The results of a file with a case that cannot be run, each case as if it were alone; whether all could be run."""
-    groups: dict[str, list[Case]] = {
-        name: some
-        for name, some in data.items()
-        if isinstance(some, list)
-        and all(isinstance(one, dict) and "id" in one for one in cast("list[object]", some))  # from JSON
-    }
-    results: Results = {}
-    is_whole = True
-    for name, cases in groups.items():
-        for case in cases:
+        results = KINDS[kind](data)
+    except Exception:  # noqa: BLE001  # one bad case does not hide what the others come to: each runs as if it were alone
+        results: Results = {}
+        groups: dict[str, list[Case]] = {
+            name: some
+            for name, some in data.items()
+            if isinstance(some, list)
+            and all(isinstance(one, dict) and "id" in one for one in cast("list[object]", some))  # from JSON
+        }
+        for name, case in ((name, case) for name, cases in groups.items() for case in cases):
             try:
                 results |= KINDS[kind]({**data, **dict.fromkeys(groups, ()), name: [case]})
             except Exception as error:  # noqa: BLE001  # whatever a case that nobody has checked leads to
                 results[str(case["id"])] = {"fault": f"{type(error).__name__}: {error}"}
                 is_whole = False
-    return results, is_whole
+    sys.stdout.write(json.dumps({"results": results}) + "\n")
+    return 0 if is_whole else 1
 
 
 if __name__ == "__main__":

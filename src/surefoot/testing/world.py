@@ -150,7 +150,21 @@ class World:
     def begin(self) -> None:
         """Record what a run begins with; after a crash also what the run before it has recorded."""
         case = self.case
-        tools = Catalogue(tuple(map(_tool, case["tools"])))
+        tools = Catalogue(
+            tuple(
+                ToolSpec(
+                    given["id"],
+                    "",
+                    given.get("parameters", {"type": "object"}),
+                    category=given.get("category", ""),
+                    effect="write",
+                    idempotent=given.get("idempotent") is True,
+                    exclusive=given.get("exclusive") is True,
+                    empty_ok=given.get("empty_ok") is not False,
+                )
+                for given in case["tools"]
+            )
+        )
         fields = dict(_PLAN_CONFIG)
         for name, value in case.get("config", {}).items():
             if not name.endswith("_ms"):
@@ -309,19 +323,6 @@ class World:
 def asked_for(kind: str, about: str) -> str:
     """A proposal as the case files name it."""
     return f"{kind}:{about}" if about else kind
-
-
-def _tool(given: Case) -> ToolSpec:
-    return ToolSpec(
-        given["id"],
-        "",
-        given.get("parameters", {"type": "object"}),
-        category=given.get("category", ""),
-        effect="write",
-        idempotent=given.get("idempotent") is True,
-        exclusive=given.get("exclusive") is True,
-        empty_ok=given.get("empty_ok") is not False,
-    )
 
 
 def _recorded(record: Case, step: StepRecord) -> list[Event]:

@@ -196,7 +196,13 @@ _FUNCTIONS: Mapping[str, tuple[int, int, _Function]] = {  # the fewest and the m
     "pow": (2, 2, lambda values: _power(values[0], values[1])),
     "factorial": (1, 1, _factorial),
     "gcd": (1, _MANY, lambda values: Fraction(math.gcd(*map(_whole, values)))),
-    "lcm": (1, _MANY, lambda values: reduce(_lcm, values, Fraction(1))),
+    "lcm": (
+        1,
+        _MANY,
+        lambda values: reduce(
+            lambda one, other: _bounded(Fraction(math.lcm(_whole(one), _whole(other)))), values, Fraction(1)
+        ),
+    ),
     "log": (1, 2, lambda values: _real(lambda: math.log(*map(float, values)))),
     "ln": _floating(math.log),
     "log2": _floating(math.log2),
@@ -211,10 +217,6 @@ _FUNCTIONS: Mapping[str, tuple[int, int, _Function]] = {  # the fewest and the m
 
 def _sum(left: Number, right: Number) -> Number:
     return _bounded(left + right)
-
-
-def _lcm(left: Number, right: Number) -> Number:
-    return _bounded(Fraction(math.lcm(_whole(left), _whole(right))))
 
 
 def _bounded(value: Number) -> Number:

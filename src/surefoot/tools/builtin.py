@@ -69,7 +69,12 @@ class _Files:
             data, size = self.workspace.read(place)
         text = decoded(data, is_cut=size > len(data))
         if text is None:
-            return self._file(place, data, size)
+            # What is not text, for a model that takes it; for others, what it is.
+            kind = media_type_of(data)
+            if not kind or size > len(data):
+                told = f" but {kind} of {size:,} bytes, which is too large to be looked at" if kind else ""
+                raise ToolFailed(f"{place.shown} is not text{told}.")
+            return replace(with_files("", [Attachment.from_bytes(data, place.parts[-1])]), source=place.shown)
         text = text.removeprefix("\ufeff")
         if start_line is not None or lines is not None:
             every, start = text.splitlines(keepends=True), start_line or 1
@@ -81,14 +86,6 @@ class _Files:
         if size > len(data):
             text += f"\n(only the first {MAX_READ_BYTES} of {size} bytes of the file can be read)"
         return ToolResult(text, source=place.shown)
-
-    def _file(self, place: Place, data: bytes, size: int) -> ToolResult:
-        """What is not text, for a model that takes it; for others, what it is."""
-        kind = media_type_of(data)
-        if not kind or size > len(data):
-            told = f" but {kind} of {size:,} bytes, which is too large to be looked at" if kind else ""
-            raise ToolFailed(f"{place.shown} is not text{told}.")
-        return replace(with_files("", [Attachment.from_bytes(data, place.parts[-1])]), source=place.shown)
 
     def file_write(self, path: str, text: str) -> str:
         """Write a text file: make it, or replace all that was in it.

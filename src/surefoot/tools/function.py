@@ -290,7 +290,6 @@ def _keywords(arguments: Mapping[str, object], contract: _Contract) -> dict[str,
 
 
 async def _provided(wanted: Iterable[tuple[str, ServiceKey]], context: ToolCallContext) -> dict[str, object]:
-    """The services of a call, by parameter."""
     return {name: await service_of(context, key) for name, key in wanted}
 
 

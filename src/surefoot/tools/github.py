@@ -15,19 +15,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from surefoot.core.text import at, clean, shortened
+from surefoot.tools import web
 from surefoot.tools.call import ToolFailed, called, code_of, failure
 from surefoot.tools.function import tool
 from surefoot.tools.page import MAX_WIRE_BYTES
-from surefoot.tools.web import (
-    Answer,
-    Resolve,
-    allowed_host,
-    get,
-    is_this_machine,
-    parsed_url,
-    plain_host,
-    system_resolve,
-)
 from surefoot.types.errors import ConfigError
 from surefoot.types.ports import Tool
 from surefoot.types.tools import ToolResult
@@ -60,7 +51,7 @@ def github_tools(
     token: str = "",
     base_url: str = "https://api.github.com",
     timeout_s: float = 20.0,
-    resolve: Resolve = system_resolve,
+    resolve: web.Resolve = web.system_resolve,
 ) -> tuple[Tool, Tool]:
     """The tools `github_issue` and `github_pull_request`; a number without a repository is one of `repository`.
 
@@ -73,15 +64,15 @@ def github_tools(
     if token and not _TOKEN.fullmatch(token):
         raise ConfigError("token", "(not shown)", "a token has no white space and nothing but ASCII")
     try:
-        base = parsed_url(base_url, None)
+        base = web.parsed_url(base_url, None)
     except ToolFailed:
         base = None
     if base is None or not base.path or base.query_string or base.fragment:
         shown, wanted = "(not shown)" if "@" in base_url else base_url, "without user, password, query, fragment"
         raise ConfigError("base_url", shown, f"give http:// or https:// and a host, {wanted}")
-    if token and base.scheme != "https" and not is_this_machine(plain_host(base.raw_host or "")):
+    if token and base.scheme != "https" and not web.is_this_machine(web.plain_host(base.raw_host or "")):
         raise ConfigError("base_url", base_url, "a token goes over https only, or to this machine; write https://")
-    allowed = frozenset({allowed_host(base.raw_authority)} if base.explicit_port else ())
+    allowed = frozenset({web.allowed_host(base.raw_authority)} if base.explicit_port else ())
     api = _Api(repository, base, allowed, resolve, token, timeout_s)
 
     @tool(
@@ -122,7 +113,7 @@ class _Api:
     repository: str
     base: URL
     allowed: frozenset[tuple[str, int]]
-    resolve: Resolve
+    resolve: web.Resolve
     token: str = field(repr=False)
     timeout_s: float
 
@@ -147,7 +138,20 @@ class _Api:
         if not isinstance(at(item, "title"), str):
             why = f"{self.base.host} did not answer with JSON of GitHub for {what}. Is base_url a GitHub API?"
             raise ToolFailed(why)
-        parts, count = _head(what, item), at(item, "comments")
+        state = _line(at(item, "state")) or "unknown"
+        if at(item, "merged") is True:
+            state = "merged"
+        elif at(item, "draft") is True:
+            state += ", draft"
+        names = (_line(label if isinstance(label, str) else at(label, "name")) for label in _many(at(item, "labels")))
+        lines = [
+            f"{what[0].upper()}{what[1:]}: {_line(at(item, 'title'))}",
+            *(["It is a pull request."] if isinstance(at(item, "pull_request"), dict) else []),
+            f"State: {state}",
+            f"Author: {_line(at(item, 'user', 'login')) or 'unknown'}",
+            f"Labels: {_line(', '.join(filter(None, names))) or 'none'}",
+        ]
+        parts, count = ["\n".join(lines), _text(item, _MOST_OF_TEXT) or "(no text)"], at(item, "comments")
         try:
             path, own = f"repos/{repository}/issues/{number}/comments", f"comments of {what}"
             comments = await self._read(path, own, per_page=MOST_COMMENTS) if count != 0 else (None, "")
@@ -167,7 +171,7 @@ class _Api:
         headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
-        answer = await get((self.base / path).with_query(query), self.allowed, self.resolve, headers)
+        answer = await web.get((self.base / path).with_query(query), self.allowed, self.resolve, headers)
         if answer.body.is_cut:
             raise ToolFailed(f"{answer.url.host} answered with more than {MAX_WIRE_BYTES} bytes.")
         if not answer.is_success:
@@ -183,7 +187,7 @@ class _Api:
         return text.replace(self.token, "[token]") if self.token else text
 
 
-def _refused(answer: Answer, what: str, *, has_token: bool) -> ToolFailed:
+def _refused(answer: web.Answer, what: str, *, has_token: bool) -> ToolFailed:
     """What an answer without success means, by GitHub's own account of its statuses."""
     seen = "with this token" if has_token else "without a token"
     after, reset = answer.headers.get("Retry-After", ""), answer.headers.get("X-RateLimit-Reset", "")
@@ -208,24 +212,6 @@ def _refused(answer: Answer, what: str, *, has_token: bool) -> ToolFailed:
             overloaded = status >= 500 or status == 408  # noqa: PLR2004
             told = f"{answer.url.host} answered {status} for {what}."
             return ToolFailed(told, infrastructure=overloaded, code=code_of(status))
-
-
-def _head(what: str, item: object) -> list[str]:
-    """What is known of the item, one line each, and its text."""
-    state = _line(at(item, "state")) or "unknown"
-    if at(item, "merged") is True:
-        state = "merged"
-    elif at(item, "draft") is True:
-        state += ", draft"
-    names = (_line(label if isinstance(label, str) else at(label, "name")) for label in _many(at(item, "labels")))
-    lines = [
-        f"{what[0].upper()}{what[1:]}: {_line(at(item, 'title'))}",
-        *(["It is a pull request."] if isinstance(at(item, "pull_request"), dict) else []),
-        f"State: {state}",
-        f"Author: {_line(at(item, 'user', 'login')) or 'unknown'}",
-        f"Labels: {_line(', '.join(filter(None, names))) or 'none'}",
-    ]
-    return ["\n".join(lines), _text(item, _MOST_OF_TEXT) or "(no text)"]
 
 
 def _many(value: object) -> list[object]:

@@ -159,31 +159,29 @@ def text_of_page(html: str) -> str:
     at = 0
     while (start := html.find("<", at)) >= 0:
         parts.append(html[at:start])
-        at = _after_tag(html, start, parts)
+        # Where the text goes on after the tag or comment at `start`; adds to `parts` the break that it makes.
+        if html.startswith("<!--", start):
+            at = _end(html, "-->", start + 4)
+        elif html.startswith(("<!", "<?"), start):
+            at = _end(html, ">", start)
+        elif (tag := _TAG.match(html, start)) is None:
+            parts.append("<")
+            at = start + 1
+        else:
+            name = tag[2].lower()
+            after = _end(html, ">", tag.end())
+            if name in _BLOCKS:
+                parts.append("\n")
+            elif name in ("td", "th"):
+                parts.append(" | " if tag[1] else " ")
+            if name in _SILENT and not tag[1] and not html.endswith("/>", start, after):
+                end_tag = re.compile(f"</{name}(?![a-z0-9:-])", re.IGNORECASE).search(html, after)
+                at = len(html) if end_tag is None else _end(html, ">", end_tag.start())
+            else:
+                at = after
     parts.append(html[at:])
     text = unescape(_HUGE.sub("\ufffd", "".join(parts)))
     return _LINES.sub("\n\n", "\n".join(_BLANKS.sub(" ", line).strip(" |") for line in text.split("\n"))).strip()
-
-
-def _after_tag(html: str, start: int, parts: list[str]) -> int:
-    """Where the text goes on after the tag or comment at `start`; adds to `parts` the break that it makes."""
-    if html.startswith("<!--", start):
-        return _end(html, "-->", start + 4)
-    if html.startswith(("<!", "<?"), start):
-        return _end(html, ">", start)
-    if (tag := _TAG.match(html, start)) is None:
-        parts.append("<")
-        return start + 1
-    name = tag[2].lower()
-    after = _end(html, ">", tag.end())
-    if name in _BLOCKS:
-        parts.append("\n")
-    elif name in ("td", "th"):
-        parts.append(" | " if tag[1] else " ")
-    if name in _SILENT and not tag[1] and not html.endswith("/>", start, after):
-        end_tag = re.compile(f"</{name}(?![a-z0-9:-])", re.IGNORECASE).search(html, after)
-        return len(html) if end_tag is None else _end(html, ">", end_tag.start())
-    return after
 
 
 def _end(html: str, mark: str, start: int) -> int:

@@ -215,16 +215,15 @@ def _plain(value: object, above: tuple[int, ...]) -> object:
         except Exception:  # noqa: BLE001  # foreign `model_dump`, `keys` and `__iter__` run here
             nearer = _storable(_name(value))
     if isinstance(nearer, dict):
-        return {_key(key): _plain(item, below) for key, item in cast("dict[object, object]", nearer).items()}
+        members: dict[str, object] = {}
+        for key, item in cast("dict[object, object]", nearer).items():
+            is_word = key is None or isinstance(key, bool)
+            name = key if isinstance(key, str) else _name(key.value if isinstance(key, Enum) else key)
+            members[json.dumps(key) if is_word else _storable(name)] = _plain(item, below)
+        return members
     if isinstance(nearer, (list, tuple)):
         return [_plain(item, below) for item in cast("list[object]", nearer)]
     return _plain(nearer, below)
-
-
-def _key(key: object) -> str:
-    if key is None or isinstance(key, bool):
-        return json.dumps(key)
-    return _storable(key if isinstance(key, str) else _name(key.value if isinstance(key, Enum) else key))
 
 
 def _closed(annotation: object, above: tuple[object, ...]) -> Schema | None:
@@ -233,7 +232,23 @@ def _closed(annotation: object, above: tuple[object, ...]) -> Schema | None:
         annotation = annotation.__supertype__
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is None:
-        return _class(annotation, above)
+        try:
+            if (known := _WHOLE.get(annotation)) is not None:
+                return {**known}
+        except TypeError:  # it cannot be looked up, so it is not a class
+            return None
+        if not is_class(annotation) or annotation in above:
+            return None
+        if issubclass(annotation, Enum):
+            return None if issubclass(annotation, Flag) else one_of([member.value for member in annotation])
+        fields, required = _record(annotation) or (None, [])
+        if fields is None:
+            return None
+        found = {name: _closed(each, (*above, annotation)) for name, each in fields.items()}
+        if None in found.values():
+            return None
+        schema: Schema = {"type": "object", "properties": found, "additionalProperties": False}
+        return {**schema, "required": required} if required else schema
     if origin is Literal:
         return one_of([part.value if isinstance(part, Enum) else part for part in parts])
     if origin is Annotated and parts[0] is not str:
@@ -246,7 +261,18 @@ def _closed(annotation: object, above: tuple[object, ...]) -> Schema | None:
                 return {"type": "string", "pattern": pattern}
         return None
     if origin in _BY_KEY:
-        return _dict(parts[0], parts[1], above)
+        # Keys are text in JSON, so they too must be closed: by a pattern, or as a list of words.
+        keys, item = _closed(parts[0], above), _closed(parts[1], above)
+        if keys is None or item is None:
+            return None
+        whole: Schema = {"type": "object", "additionalProperties": False}
+        if keys.get("type") == "integer" and "enum" not in keys:
+            return {**whole, "patternProperties": {_WHOLE_KEY: item}}
+        if keys.get("type") != "string":
+            return None
+        if "pattern" in keys:
+            return {**whole, "patternProperties": {keys["pattern"]: item}}
+        return {**whole, "properties": dict.fromkeys(cast("list[str]", keys["enum"]), item)}
     is_union = origin is Union or origin is types.UnionType
     is_many = origin in _MANY or (origin is tuple and parts[-1:] == (Ellipsis,))
     if not (is_union or is_many or origin is tuple):
@@ -261,48 +287,23 @@ def _closed(annotation: object, above: tuple[object, ...]) -> Schema | None:
     return whole | ({"items": found[0]} if is_many else {"prefixItems": found, "minItems": size, "maxItems": size})
 
 
-def _dict(key: object, value: object, above: tuple[object, ...]) -> Schema | None:
-    """Keys are text in JSON, so they too must be closed: by a pattern, or as a list of words."""
-    keys, item = _closed(key, above), _closed(value, above)
-    if keys is None or item is None:
-        return None
-    whole: Schema = {"type": "object", "additionalProperties": False}
-    if keys.get("type") == "integer" and "enum" not in keys:
-        return {**whole, "patternProperties": {_WHOLE_KEY: item}}
-    if keys.get("type") != "string":
-        return None
-    if "pattern" in keys:
-        return {**whole, "patternProperties": {keys["pattern"]: item}}
-    return {**whole, "properties": dict.fromkeys(cast("list[str]", keys["enum"]), item)}
-
-
-def _class(annotation: object, above: tuple[object, ...]) -> Schema | None:
-    try:
-        if (whole := _WHOLE.get(annotation)) is not None:
-            return {**whole}
-    except TypeError:  # it cannot be looked up, so it is not a class
-        return None
-    if not is_class(annotation) or annotation in above:
-        return None
-    if issubclass(annotation, Enum):
-        return None if issubclass(annotation, Flag) else one_of([member.value for member in annotation])
-    fields, required = _record(annotation) or (None, [])
-    if fields is None:
-        return None
-    found = {name: _closed(each, (*above, annotation)) for name, each in fields.items()}
-    if None in found.values():
-        return None
-    schema: Schema = {"type": "object", "properties": found, "additionalProperties": False}
-    return {**schema, "required": required} if required else schema
-
-
 def _record(kind: type[object]) -> tuple[dict[str, object], list[str]] | None:
     """The types of the fields of a record, and the names of those that are always there.
 
     None for a class that is not a record, and for a model that shows more than its fields, or in another way.
     """
     if (decorators := getattr(kind, "__pydantic_decorators__", None)) is not None:
-        return _fields_of_model(kind, decorators)
+        if any(getattr(decorators, way, None) for way in ("computed_fields", "field_serializers", "model_serializers")):
+            return None
+        known: object = getattr(kind, "__pydantic_fields__", None)
+        config: object = getattr(kind, "model_config", getattr(kind, "__pydantic_config__", None)) or {}
+        if not isinstance(known, dict) or cast("dict[str, object]", config).get("extra") == "allow":
+            return None
+        found: dict[str, object] = {}
+        for name, field in cast("dict[str, Any]", known).items():  # Any: a `FieldInfo`, not imported for its type alone
+            marks = tuple(field.metadata)
+            found[name] = Annotated[(field.annotation, *marks)] if marks else field.annotation
+        return found, [*found]
     if dataclasses.is_dataclass(kind):
         names = [field.name for field in dataclasses.fields(kind)]
     elif (required := getattr(kind, "__required_keys__", None)) is not None:  # a typed dict
@@ -321,18 +322,3 @@ def _record(kind: type[object]) -> tuple[dict[str, object], list[str]] | None:
         return {name: known.get(name, object) for name in names}, names
     left_out = {name for name, each in known.items() if typing.get_origin(each) is typing.NotRequired}  # also in text
     return typing.get_type_hints(kind), [name for name in names if name not in left_out]
-
-
-def _fields_of_model(kind: type[object], decorators: object) -> tuple[dict[str, object], list[str]] | None:
-    """Of a pydantic model or dataclass."""
-    if any(getattr(decorators, way, None) for way in ("computed_fields", "field_serializers", "model_serializers")):
-        return None
-    known: object = getattr(kind, "__pydantic_fields__", None)
-    config: object = getattr(kind, "model_config", getattr(kind, "__pydantic_config__", None)) or {}
-    if not isinstance(known, dict) or cast("dict[str, object]", config).get("extra") == "allow":
-        return None
-    found: dict[str, object] = {}
-    for name, field in cast("dict[str, Any]", known).items():  # Any: a `FieldInfo`, not imported for its type alone
-        marks = tuple(field.metadata)
-        found[name] = Annotated[(field.annotation, *marks)] if marks else field.annotation
-    return found, [*found]

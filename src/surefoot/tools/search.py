@@ -205,7 +205,6 @@ def _stem(word: str) -> str:
 
 
 def _texts(workspace: Workspace, place: Place) -> Generator[tuple[str, bytes]]:
-    """Path and content of each file at a place: the file itself, or all below the folder."""
     if any(name.casefold() in HISTORY_NAMES for name in place.parts):
         raise ToolFailed("Folders of version control are not searched. Search another path.")
     if place.parts:

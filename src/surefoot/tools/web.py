@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING
 
+from surefoot.telemetry import traced
 from surefoot.tools.call import ToolFailed, called, code_of
 from surefoot.tools.function import tool
 from surefoot.tools.page import ENCODINGS, Body, read_body, text_of_body
@@ -231,7 +232,7 @@ async def get(
         try:
             async with (
                 session_for(hop) as session,
-                session.get(hop.url, headers=headers, allow_redirects=False) as response,
+                session.get(hop.url, headers=traced(headers), allow_redirects=False) as response,
             ):
                 location = response.headers.get("Location", "")
                 if response.status not in REDIRECTS or not location:

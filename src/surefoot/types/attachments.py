@@ -79,7 +79,14 @@ class Attachment:
             raise UsageError(f"{name} is larger than {MOST_BYTES:,} bytes; attach a smaller file")
         kind = media_type_of(data) or media_type.partition(";")[0].strip().lower()
         if kind not in TRAIT_OF:
-            return cls(name, _text(data, name, kind), trust)
+            try:
+                text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+            except UnicodeDecodeError:
+                text = "\0"
+            if "\0" in text:
+                told = f"{name} is {kind}, which" if kind else f"{name} is not text in UTF-8, and"
+                raise UsageError(f"{told} no model takes; attach text, PNG, JPEG, GIF, WebP, PDF, WAV or MP3")
+            return cls(name, text, trust)
         made = cls(name, f"[{kind}, {len(data):,} bytes]", trust, kind, sha256(data).hexdigest(), len(data))
         made.keep(data)
         return made
@@ -129,14 +136,3 @@ def media_type_of(data: bytes) -> str:
     """What the bytes are by how they begin; "" where that is none of the files that a wire carries."""
     found = (kind for start, then, kind in _SIGNS if data.startswith(start) and data[8:].startswith(then))
     return next(found, "")
-
-
-def _text(data: bytes, name: str, kind: str) -> str:
-    try:
-        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        told = f"{name} is {kind}, which" if kind else f"{name} is not text in UTF-8, and"
-        raise UsageError(f"{told} no model takes; attach text, PNG, JPEG, GIF, WebP, PDF, WAV or MP3")
-    return text

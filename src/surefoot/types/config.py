@@ -22,9 +22,9 @@ from surefoot.types.settings import (
     fits,
     flag,
     is_number,
-    mapping_of,
     of_type,
     or_none,
+    pairs_of,
     seconds,
     setting,
     whole,
@@ -36,12 +36,6 @@ LEAST_CONTEXT_TOKENS = 1_000
 
 class _Unsaid(int):
     """The default of a number of steps, which can be told from the same number that somebody has said."""
-
-
-def _share(role: object, value: object) -> object:
-    if not (isinstance(role, str) and is_number(value) and 0 < value <= 1):
-        raise ConfigError("shares", {role: value}, "give each role a share above 0 and up to 1")
-    return value
 
 
 def _schema(name: str, value: object) -> object:
@@ -87,7 +81,11 @@ class Budget(Settings):
     )
     shares: Mapping[str, float] = setting(
         dict[str, float],
-        mapping_of(_share, "give a share for each role that has one, or {} for none"),
+        pairs_of(
+            lambda role, value: isinstance(role, str) and is_number(value) and 0 < value <= 1,
+            "give each role a share above 0 and up to 1",
+            "give a share for each role that has one, or {} for none",
+        ),
         "share of tokens and money that a role may use: `{thinker = 0.4}`",
     )
 

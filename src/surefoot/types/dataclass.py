@@ -33,17 +33,18 @@ else:
 
 def _frozen(cls: Any, slots: bool) -> type:
     own, each = cls.__dict__, fields(cls)
-    given = {
-        "__init__": _init(cls, slots),
-        "__eq__": _equal(_values(tuple(one.name for one in each if one.compare))),
-        "__hash__": _hash(_values(tuple(one.name for one in each if (one.compare if one.hash is None else one.hash)))),
-        "__repr__": _repr,
-        "__setattr__": _set,
-        "__delattr__": _delete,
-    }
-    if slots:
-        given |= {"__getstate__": _state, "__setstate__": _restored}
-    for name, made in given.items():
+    compared = _values(tuple(one.name for one in each if one.compare))
+    of_hash = _values(tuple(one.name for one in each if (one.compare if one.hash is None else one.hash)))
+
+    def equal(self: object, other: object) -> object:
+        return compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
+
+    def hashed(self: object) -> int:
+        return hash(of_hash(self))
+
+    shared = ("__repr__", "__setattr__", "__delattr__", *(("__getstate__", "__setstate__") if slots else ()))
+    given = {"__init__": _init(cls, slots), "__eq__": equal, "__hash__": hashed}
+    for name, made in (given | {name: vars(_Shared)[name] for name in shared}).items():
         if own.get(name) is None:  # what the class says itself holds
             setattr(cls, name, made)
     cls.__dataclass_params__.frozen = True
@@ -94,45 +95,30 @@ def _values(names: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]:
     return attrgetter(*names, names[-1]) if names else lambda _: ()  # of two names at least it makes a tuple
 
 
-def _equal(values: Callable[[object], object]) -> object:
-    def equal(self: object, other: object) -> object:
-        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+class _Shared:
+    """The functions that all of these classes have in common."""
 
-    return equal
+    def __repr__(self: Any) -> str:
+        told = (f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
+        return f"{type(self).__qualname__}({', '.join(told)})"
 
+    def __setattr__(self, name: str, value: object) -> None:
+        _refuse(self, name)
+        object.__setattr__(self, name, value)
 
-def _hash(values: Callable[[object], object]) -> object:
-    def hashed(self: object) -> int:
-        return hash(values(self))
+    def __delattr__(self, name: str) -> None:
+        _refuse(self, name)
+        object.__delattr__(self, name)
 
-    return hashed
+    def __getstate__(self: Any) -> list[object]:
+        return [getattr(self, one.name) for one in fields(self)]
 
-
-def _repr(self: Any) -> str:
-    told = (f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
-    return f"{type(self).__qualname__}({', '.join(told)})"
-
-
-def _set(self: Any, name: str, value: object) -> None:
-    _refuse(self, name)
-    object.__setattr__(self, name, value)
-
-
-def _delete(self: Any, name: str) -> None:
-    _refuse(self, name)
-    object.__delattr__(self, name)
+    def __setstate__(self: Any, state: list[object]) -> None:
+        for one, value in zip(fields(self), state, strict=True):
+            object.__setattr__(self, one.name, value)
 
 
 def _refuse(self: Any, name: str) -> None:
     """A subclass that is not a dataclass itself may have attributes of its own."""
     if "__dataclass_fields__" in type(self).__dict__ or name in self.__dataclass_fields__:
         raise FrozenInstanceError(f"cannot change field {name!r}")
-
-
-def _state(self: Any) -> list[object]:
-    return [getattr(self, one.name) for one in fields(self)]
-
-
-def _restored(self: Any, state: list[object]) -> None:
-    for one, value in zip(fields(self), state, strict=True):
-        object.__setattr__(self, one.name, value)

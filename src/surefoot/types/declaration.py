@@ -87,11 +87,5 @@ def declarations(table: object) -> dict[str, Declared]:
     return made
 
 
-def _checked(name: object, value: object) -> object:
-    if not isinstance(value, Declared):
-        raise ConfigError(f"tools.{name}", value, "give a Declared")
-    return value
-
-
-by_name = mapping_of(_checked, "give a table of tools")
+by_name = mapping_of(lambda name, value: of_type(Declared)(f"tools.{name}", value), "give a table of tools")
 """The check of a setting that declares tools by their names."""

@@ -2,8 +2,9 @@
 
 Each event is a frozen, JSON-able record whose `type` names it; a new kind of fact is a new class in `Event`, and the
 type checker then lists every place that has to know of it. `VERSION` counts changes of form; `journal` upgrades old
-records before they are read as events. Times (`elapsed_s`) are seconds in which the run was driven, counted from its
-start by whoever made the move, so that the core needs no clock.
+records before they are read as events. Times are measured by whoever made the move, so that the core needs no clock:
+`elapsed_s` are seconds in which the run was driven, from its start on; `took_s` those from a request to the whole
+reply, and `first_s` those to the first piece of one that streams.
 """
 
 from __future__ import annotations
@@ -156,10 +157,7 @@ class ToolsSelected:
 
 @dataclass(frozen=True, slots=True)
 class ModelTraitLearnt:
-    """Something is now known about a model's endpoint; with `role`, about how the model does in that role alone.
-
-    The fold takes modes and traits from these events only.
-    """
+    """What is known of a model's endpoint, with `role` of the model in it: all that the fold knows of traits."""
 
     model: str
     trait: str
@@ -181,6 +179,8 @@ class ModelReplied:
     role: str = "solo"
     elapsed_s: float = 0.0
     requests: int = 1
+    took_s: float = 0.0
+    first_s: float = 0.0
     type: Literal["ModelReplied"] = "ModelReplied"
 
 

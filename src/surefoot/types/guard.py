@@ -266,12 +266,6 @@ class Grounds:
 NO_GROUNDS = Grounds()
 
 
-def _words(effect: object, words: object) -> object:
-    if effect not in get_args(Effect):
-        raise ConfigError("lexicon", effect, f"choose one of {', '.join(get_args(Effect))}")
-    return _word_list(f"lexicon.{effect}", words)
-
-
 def _tuple_of(kind: type) -> Check:
     return tuple_of(lambda one: isinstance(one, kind), f"give a tuple of {kind.__name__}")
 
@@ -338,7 +332,10 @@ class GuardConfig(Settings):
     )
     lexicon: Mapping[str, tuple[str, ...]] = setting(
         dict[str, tuple[str, ...]],
-        mapping_of(_words, "give a table of effects and their words"),
+        mapping_of(
+            lambda effect, words: _word_list(f"lexicon.{choice(*get_args(Effect))('lexicon', effect)}", words),
+            "give a table of effects and their words",
+        ),
         'words of yours for effects: `{communicate = ["ping"]}`',
         found="default",
     )

@@ -122,10 +122,6 @@ def _path(name: str, value: object) -> object:
     return path
 
 
-def _is_plain_name(name: object) -> bool:
-    return isinstance(name, str) and name not in ("", ".", "..") and name.isprintable() and not {"/", "\\"} & {*name}
-
-
 @dataclass(frozen=True, slots=True)
 class ConventionsConfig(Settings):
     """Where conventions come from. Raises `ConfigError`. Source: spec/primitives.md, 4.5 and 5."""
@@ -133,7 +129,15 @@ class ConventionsConfig(Settings):
     root: str = field(metadata=row(_path, "the workspace; in Python it has to be given", "inside"))
     files: tuple[str, ...] = setting(
         CONVENTION_FILES,
-        tuple_of(_is_plain_name, "give a list of plain file names, without folders; () for none"),
+        tuple_of(
+            lambda name: (
+                isinstance(name, str)
+                and name not in ("", ".", "..")
+                and name.isprintable()
+                and not {"/", "\\"} & {*name}
+            ),
+            "give a list of plain file names, without folders; () for none",
+        ),
         "in each directory the first that is there and not empty counts; `[]` reads none",
         found="pages",
     )

@@ -54,7 +54,7 @@ class ReferencePattern:
     pattern: str
 
     def __post_init__(self) -> None:
-        if not _is_type_name(self.ref_type):
+        if not isinstance(self.ref_type, str) or _TYPE.fullmatch(self.ref_type) is None:  # pyright: ignore[reportUnnecessaryIsInstance]  # JSON
             raise ConfigError(
                 "ref_type",
                 self.ref_type,
@@ -67,10 +67,6 @@ class ReferencePattern:
                 "pattern", self.pattern[:80], f"give at most {LONGEST_PATTERN} characters, not {len(self.pattern)}"
             )
         _check(self.pattern)
-
-
-def _is_type_name(value: object) -> bool:
-    return isinstance(value, str) and _TYPE.fullmatch(value) is not None
 
 
 def _check(pattern: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal, cast
+from typing import Literal
 
 from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ConfigError
-from surefoot.types.settings import Settings, flag, setting, share, whole
+from surefoot.types.settings import Settings, choice, flag, setting, share, whole
 
 
 class LimitAction(StrEnum):
@@ -19,12 +19,6 @@ class LimitAction(StrEnum):
     Escalate = "Escalate"
     Replan = "Replan"
     AnswerNow = "AnswerNow"
-
-
-def _action(name: str, value: object) -> object:
-    if value not in tuple(LimitAction):
-        raise ConfigError(name, value, f"choose one of {', '.join(LimitAction)}")
-    return LimitAction(cast("str", value))  # a name will do
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +34,7 @@ class StepIterationConfig(Settings):
     similarity_threshold: float = setting(0.85, share, "share from 0 to 1 at or above which two errors are the same")
     on_limit_reached: LimitAction = setting(
         LimitAction.SkipStep,
-        _action,
+        lambda name, value: LimitAction(str(choice(*LimitAction)(name, value))),  # a name will do
         "what happens to a step, or a run, that goes in circles",
         option="--on-stuck",
     )

@@ -10,19 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from surefoot.types import settings
 from surefoot.types.dataclass import dataclass
-from surefoot.types.errors import ConfigError
-from surefoot.types.settings import (
-    Settings,
-    check_known,
-    choice,
-    flag,
-    mapping_of,
-    or_none,
-    setting,
-    texts,
-    whole,
-)
 
 TrustDescription = Literal["local", "all", "none"]
 ProfileStage = Literal["registration", "include", "exclude", "verified", "cap", "pin", "lookalike"]
@@ -31,14 +20,8 @@ ProfileStage = Literal["registration", "include", "exclude", "verified", "cap", 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 
 
-def _digest(name: object, digest: object) -> object:
-    if not (isinstance(name, str) and isinstance(digest, str) and _DIGEST.fullmatch(digest)):
-        raise ConfigError("digests", {name: digest}, 'give "sha256:" and 64 hex digits for the name of a tool')
-    return digest
-
-
 @dataclass(frozen=True, slots=True)
-class ToolProfile(Settings):
+class ToolProfile(settings.Settings):
     """Which tools of a catalogue a run may see and call. Source: spec/primitives.md, section 1.
 
     `include` and `exclude` are globs: `*` is any run of characters, `?` exactly one, everything else stands for itself.
@@ -50,31 +33,39 @@ class ToolProfile(Settings):
     Lists are kept as tuples. Raises `ConfigError` for a value that cannot be meant, also for a misspelt field.
     """
 
-    include: Sequence[str] = setting(
-        (), texts, "globs of the tools that are offered; none of them: every tool", option="--include"
+    include: Sequence[str] = settings.setting(
+        (), settings.texts, "globs of the tools that are offered; none of them: every tool", option="--include"
     )
-    exclude: Sequence[str] = setting((), texts, "globs of tools that are not; beats `include`", option="--exclude")
-    max_tools: int | None = setting(
-        None, or_none(whole(0), "no cap"), "the most that are offered; 0: none", option="--max-tools"
+    exclude: Sequence[str] = settings.setting(
+        (), settings.texts, "globs of tools that are not; beats `include`", option="--exclude"
     )
-    require_verified: bool = setting(False, flag, "verified tools only", option="--verified-only")
-    pinned: Sequence[str] = setting((), texts, "exact names that survive `max_tools`")
-    trust_description: TrustDescription = setting(
+    max_tools: int | None = settings.setting(
+        None, settings.or_none(settings.whole(0), "no cap"), "the most that are offered; 0: none", option="--max-tools"
+    )
+    require_verified: bool = settings.setting(False, settings.flag, "verified tools only", option="--verified-only")
+    pinned: Sequence[str] = settings.setting((), settings.texts, "exact names that survive `max_tools`")
+    trust_description: TrustDescription = settings.setting(
         "local",
-        choice("local", "all", "none"),
+        settings.choice("local", "all", "none"),
         "whose own word `[verified]` counts: that of tools of this process; `all`; `none`",
         found=("none",),  # more would weaken `require_verified`, and so would `digests`
     )
-    digests: Mapping[str, str] = setting(
+    digests: Mapping[str, str] = settings.setting(
         dict[str, str],
-        mapping_of(_digest, "give the digest of each pinned tool by its name, or {} for none"),
+        settings.pairs_of(
+            lambda name, digest: (
+                isinstance(name, str) and isinstance(digest, str) and _DIGEST.fullmatch(digest) is not None
+            ),
+            'give "sha256:" and 64 hex digits for the name of a tool',
+            "give the digest of each pinned tool by its name, or {} for none",
+        ),
         "what each verified tool has to look like ([tools](tools.md))",
         found="default",
     )
 
     def __new__(cls, *_values: object, **named: object) -> ToolProfile:
         """A misspelt field is a `ConfigError` also in Python, where it would be a `TypeError`."""
-        check_known(cls, named)
+        settings.check_known(cls, named)
         return object.__new__(cls)
 
     @classmethod

@@ -220,6 +220,20 @@ def mapping_of(check: Callable[[object, object], object], remedy: str) -> Check:
     return whole_mapping
 
 
+def pairs_of(test: Callable[[Any, Any], bool], of_each: str, remedy: str) -> Check:  # Any: each test asks for itself
+    """A mapping whose keys and values pass a test two by two; `of_each` is the remedy for one pair."""
+
+    def check(name: str, value: object) -> object:
+        if not isinstance(value, Mapping):
+            raise ConfigError(name, value, remedy)
+        for key, each in (members := dict(cast("Mapping[object, object]", value))).items():
+            if not test(key, each):
+                raise ConfigError(name, {key: each}, of_each)
+        return members
+
+    return check
+
+
 above_zero = fits(lambda value: is_number(value) and value > 0, "give a number above 0")
 seconds = fits(lambda value: is_number(value) and value > 0, "give seconds above 0")
 share = fits(lambda value: is_number(value) and 0 <= value <= 1, "give a number from 0 to 1")

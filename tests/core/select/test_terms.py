@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.select.terms import MOST_CLAUSES, clauses, content_words, plain, read, stem, words
+from surefoot.core.select.index import MOST_CLAUSES, clauses, content_words, plain, read, stem, words
 
 
 @pytest.mark.parametrize(("text", "found"), [

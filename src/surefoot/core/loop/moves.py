@@ -108,7 +108,11 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         return ()
     if state.gate is not None and (staged := _staged(state, state.gate)):
         return staged
-    if state.hydrated is None and (state.found or state.config.pre_hydration) and not _has_spoken(state):
+    if (
+        state.hydrated is None
+        and (state.found or state.config.pre_hydration)
+        and not (len(state.done) > state.begun or (state.turn is not None and state.turn.role != PREFETCH))
+    ):
         return (Find(),) if state.found is None else (Hydrate(),)
     if state.config.conventions is not None and (directory := unread_directory(state)) is not None:
         return (ReadConventions(directory),)
@@ -216,10 +220,6 @@ def _staged(state: State, gate: GateRecord) -> tuple[Move, ...]:
 def _is_unread(gate: GateRecord) -> bool:
     """Whether a model is still to be asked about the user's words."""
     return gate.known.config.anchor == "model" and not gate.is_read
-
-
-def _has_spoken(state: State) -> bool:
-    return len(state.done) > state.begun or (state.turn is not None and state.turn.role != PREFETCH)
 
 
 def standing(state: State) -> Literal["approval", "in_doubt", ""]:

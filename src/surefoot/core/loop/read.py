@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Literal, cast
+from typing import Literal
 
 import orjson
 
 from surefoot.core.loop.slices import fit_of
 from surefoot.core.parse.instruction import read_instruction
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.parse.marks import DEFAULT_LABELS, DELIVERABLE, PARTS, TASK_DONE, body_of, label_pattern, parts_of
 from surefoot.core.parse.reply import parse
 from surefoot.core.parse.scan import texts_of
@@ -62,8 +64,19 @@ def read_words(
         call = text_call(words, tools if tools.tools else tools_now(state), read)
     if call is None:
         is_caller = state.speakers[think.role].calls_natively and think.want != "reasoning"
-        is_call = has_calls and not is_caller and not _is_quoted(parsed, message) and not _is_bare(parsed, message)
-        return parsed if is_call else _answer(message, parsed, read)
+        if not has_calls or is_caller:
+            return _answer(message, parsed, read)
+        # a model may only write about what looks like a call of no offered tool: a form without a marker counts only if
+        # it is all that the reply says, and none counts inside a code span
+        before = (parsed.content or "").rstrip()
+        is_quoted = before.endswith("`")
+        if parsed.format in _MARKERLESS:
+            is_quoted = bool(before) or message.content.strip()[-1:] not in _ENDS_OF_CALLS
+        # nor is it one where nothing readable follows the marker, as where a refusal ends in `<tool_call>`
+        behind = visible(message.content).text[len(parsed.content or "") :]
+        is_named = any(one.name and not is_no_action(one.name) for one in (*parsed.calls, *parsed.errors))
+        is_bare = bool(parsed.content) and not is_named and "{" not in behind and "(" not in behind
+        return _answer(message, parsed, read) if is_quoted or is_bare else parsed
     made = called_or_asked(state, think, message, call, "native")
     if made is not None and (made.error is None or made.errors or think.want == "any"):
         return made
@@ -81,7 +94,17 @@ def called_or_asked(
         return replace(call.parsed, warnings=call.parsed.warnings | {"leaked"})
     if _only_speaks(state, think.role, call, source):
         return None
-    return Parsed(content=visible(message.content).text, error=_asked_about(call, source), format=dialect)
+    if call.standing == "inside":
+        why = AMONG_WORDS
+    elif call.parsed is None:
+        why = "it could not be read"
+    elif source:
+        why = "the same text stands in what you were given"
+    elif call.standing == "last":
+        why = "other words stand before it; if you mean the call, write nothing else"
+    else:
+        why = "it is written as text, where you have used the tool interface before"
+    return Parsed(content=visible(message.content).text, error=Fault("text_call", why, call.tool), format=dialect)
 
 
 def _counts(state: State, think: Think, call: TextCall) -> bool:
@@ -123,7 +146,6 @@ def _only_speaks(state: State, role: str, call: TextCall, source: Source) -> boo
 
 
 def _was_asked(state: State, role: str) -> Literal["", "before", "just now"]:
-    """Whether the role was asked about a call in its words."""
     own = [turn.parsed.error for turn in state.own_turns if turn.role == role]
     asked = [error is not None and error.kind == "text_call" for error in own]
     return "just now" if asked[-1:] == [True] else "before" if any(asked) else ""
@@ -163,23 +185,7 @@ _SIGNS = re.compile(r"[\W_]++")
 
 
 def _bare(text: str) -> str:
-    """The letters and digits of a text alone."""
     return _SIGNS.sub("", _ESCAPE.sub(" ", text)).casefold()
-
-
-def _asked_about(call: TextCall, source: Source) -> Fault:
-    """What the model is told of a call in its words that was not made."""
-    if call.standing == "inside":
-        why = AMONG_WORDS
-    elif call.parsed is None:
-        why = "it could not be read"
-    elif source:
-        why = "the same text stands in what you were given"
-    elif call.standing == "last":
-        why = "other words stand before it; if you mean the call, write nothing else"
-    else:
-        why = "it is written as text, where you have used the tool interface before"
-    return Fault("text_call", why, call.tool)
 
 
 def _answer(message: ModelMessage, parsed: Parsed, read: Callable[..., Parsed]) -> Parsed:
@@ -214,24 +220,6 @@ _LABEL = label_pattern(DEFAULT_LABELS)
 
 
 _BARE_TAGS = re.compile(r"(?:\s*+</?(?:tool|function)_call>)++\s*+", re.IGNORECASE)
-
-
-def _is_bare(parsed: Parsed, message: ModelMessage) -> bool:
-    """Whether nothing readable follows the marker of a call, as where a refusal ends in `<tool_call>`."""
-    behind = visible(message.content).text[len(parsed.content or "") :]
-    is_named = any(one.name and not is_no_action(one.name) for one in (*parsed.calls, *parsed.errors))
-    return bool(parsed.content) and not is_named and "{" not in behind and "(" not in behind
-
-
-def _is_quoted(parsed: Parsed, message: ModelMessage) -> bool:
-    """Whether what looks like a call of no offered tool is something that the model only writes about.
-
-    A form without a marker counts only if it is all that the reply says, and none counts inside a code span.
-    """
-    before = (parsed.content or "").rstrip()
-    if parsed.format in _MARKERLESS:
-        return bool(before) or message.content.strip()[-1:] not in _ENDS_OF_CALLS
-    return before.endswith("`")
 
 
 _DIALECTS: dict[Form, str] = {"native": "native", "schema": "schema", "text": "react", "tags": "tags"}
@@ -306,7 +294,12 @@ def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed
     form = form_in(state, state.speakers[think.role].mode)
     required = must_deliver(state, think)
     if form == "schema" and parsed.final is not None:
-        body = _delivered(parsed.final)
+        body, parts = None, None
+        with suppress(orjson.JSONDecodeError):  # the parts of a deliverable may come as JSON
+            parts = as_object(orjson.loads(parsed.final))
+        if parts and set(parts) <= set(PARTS):
+            texts = {name: one if isinstance(one, str) else orjson.dumps(one).decode() for name, one in parts.items()}
+            body = "\n".join(f"<{name}>{texts[name]}</{name}>" for name in PARTS if name in texts)
         if required and body is None:
             return replace(parsed, final=None, error=Fault("no_call", "the answer lacks the parts of a deliverable"))
         parsed = replace(parsed, final=parsed.final if body is None else body)
@@ -355,19 +348,6 @@ def answer_in(state: State, think: Think, parsed: Parsed) -> str:
     return answer if answer.strip() else ""
 
 
-def _delivered(final: str) -> str | None:
-    """The body of a deliverable whose parts came as JSON; None for other words."""
-    try:
-        parts: object = orjson.loads(final)
-    except orjson.JSONDecodeError:
-        return None
-    if not isinstance(parts, dict) or not parts or not set(cast("dict[str, object]", parts)) <= set(PARTS):
-        return None
-    said = cast("dict[str, object]", parts)  # keys are those of a deliverable
-    texts = {name: one if isinstance(one, str) else orjson.dumps(one).decode() for name, one in said.items()}
-    return "\n".join(f"<{name}>{texts[name]}</{name}>" for name in PARTS if name in texts)
-
-
 def read_alone(state: State, think: Think, message: ModelMessage) -> Parsed:
     """The reply as calls, an answer or a fault. With no tool offered, a call in it is none that could run."""
     return shaped(state, think, read_step(state, think, message))
@@ -382,17 +362,15 @@ def read_of_two(state: State, think: Think, message: ModelMessage) -> Parsed:
     """A Thinker's reply as an instruction; an Actor's as calls, a report or a deliverable."""
     if think.role == THINKER:
         return read_instruction(message.content, calls=message.calls, finish_reason=message.finish_reason)
-    return shaped(state, think, _reported(think, read_delivering(state, think, message)))
-
-
-def _reported(think: Think, parsed: Parsed) -> Parsed:
-    """What the Actor said without a call and before the deliverable is asked for stands as its report."""
-    if think.want == "answer" or parsed.calls or parsed.errors:
-        return parsed
-    if parsed.format == "schema" and parsed.final is not None:
-        return replace(parsed, content=parsed.final, final=None)
-    error = parsed.error
-    is_plain = error is not None and error.kind == "no_call" and "hallucinated_result_removed" not in parsed.warnings
-    if is_plain and DELIVERABLE not in (parsed.content or ""):
-        return replace(parsed, error=None)
-    return parsed
+    parsed = read_delivering(state, think, message)
+    if think.want != "answer" and not parsed.calls and not parsed.errors:
+        # what the Actor said without a call and before the deliverable is asked for stands as its report
+        error = parsed.error
+        is_plain = (
+            error is not None and error.kind == "no_call" and "hallucinated_result_removed" not in parsed.warnings
+        )
+        if parsed.format == "schema" and parsed.final is not None:
+            parsed = replace(parsed, content=parsed.final, final=None)
+        elif is_plain and DELIVERABLE not in (parsed.content or ""):
+            parsed = replace(parsed, error=None)
+    return shaped(state, think, parsed)

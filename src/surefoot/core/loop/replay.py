@@ -94,13 +94,20 @@ def replay(recorded: Sequence[Event]) -> Replayed:
         if is_opening or is_profiled or at in given:
             under_way, due = frozenset(), []
         elif not due:
-            made, told = _make(state, under_way)
+            made, told = under_way, list[Event]()
+            for move in next_moves(state, under_way):
+                told += announce(move, state)
+                if isinstance(move, WorldMove):
+                    made |= {move}
             if told:
                 is_made = told[0] == event
             else:  # what nothing announces was really made if anything came of it
                 new = made - under_way
                 is_made = not new or any(_is_outcome(one, move) for one in recorded[at:] for move in new)
-            if is_made or not _ended_beside(state, event, under_way):
+            if not is_made:  # it may have come of a move that ended with the one before: nobody asked in between
+                beside, left = _again(state, event, under_way, [])
+                is_made = beside != event or left == under_way
+            if is_made:
                 under_way, due = made, told
         got, under_way = (_taken(state, event), under_way) if at in given else _again(state, event, under_way, due)
         if got != event:
@@ -139,22 +146,6 @@ def _is_said(event: Event, *, after_said: bool) -> bool:
             return isinstance(inner, PlanSigned | RunNoted | ValuesEndorsed)
 
 
-def _make(state: State, under_way: frozenset[Move]) -> tuple[frozenset[Move], list[Event]]:
-    """The moves of the table, started: what they put on record, in order."""
-    due: list[Event] = []
-    for move in next_moves(state, under_way):
-        due += announce(move, state)
-        if isinstance(move, WorldMove):
-            under_way |= {move}
-    return under_way, due
-
-
-def _ended_beside(state: State, event: Event, under_way: frozenset[Move]) -> bool:
-    """Whether it came of a move that ended with the one before, so that the table was not asked in between."""
-    got, left = _again(state, event, under_way, [])
-    return got == event and left != under_way
-
-
 def _is_outcome(event: Event, move: Move) -> bool:
     match move:
         case Within(step_id, attempt, inner) if isinstance(event, InStep):
@@ -185,7 +176,14 @@ def _again(
         case ModelTraitLearnt():  # the endpoint's own word, in place of a reply
             return event, frozenset(m for m in under_way if not _may_fail(m))
         case InStep():
-            return _inside_again(state, event, under_way)
+            # What comes out inside a running step; what is late comes out as it stands.
+            child = state.planning.children.get(event.step_id) if state.planning is not None else None
+            if child is None:
+                return event, under_way
+            mine = {move.move: move for move in under_way if isinstance(move, Within) and move.step_id == event.step_id}
+            got, left = _again(with_whole(child, state), event.event, frozenset(mine), [])
+            under_way -= {move for inner, move in mine.items() if inner not in left}
+            return (replace(event, event=got) if got is not None else None), under_way  # pyright: ignore[reportArgumentType]  # of a step
         case DoubtSettled(call_id):  # the attempt has come to nothing that anybody knows, and its probe has answered
             return event, under_way - {Act(call_id), Probe(call_id)}
         case IntentAnchored(asking=None) | ProposalMade(by="developer"):
@@ -195,17 +193,6 @@ def _again(
         case _:
             made = next((m for m in under_way if came_of(event, m)), None)
             return (event, under_way - {made}) if made is not None else (None, under_way)
-
-
-def _inside_again(state: State, event: InStep, under_way: frozenset[Move]) -> tuple[Event | None, frozenset[Move]]:
-    """What comes out inside a running step; what is late comes out as it stands."""
-    child = state.planning.children.get(event.step_id) if state.planning is not None else None
-    if child is None:
-        return event, under_way
-    mine = {move.move: move for move in under_way if isinstance(move, Within) and move.step_id == event.step_id}
-    got, left = _again(with_whole(child, state), event.event, frozenset(mine), [])
-    under_way -= {move for inner, move in mine.items() if inner not in left}
-    return (replace(event, event=got) if got is not None else None), under_way  # pyright: ignore[reportArgumentType]  # of a step
 
 
 def _may_fail(move: Move) -> bool:

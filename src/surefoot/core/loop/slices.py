@@ -17,7 +17,7 @@ from surefoot.core.parse.frames import attribute, plain
 from surefoot.core.parse.instruction import instruction_schema
 from surefoot.core.parse.schema import properties_of
 from surefoot.core.state.roles import ACTOR, SOLO, THINKER, window_of
-from surefoot.core.state.state import Call, Exchange, State, Turn, subset
+from surefoot.core.state.state import Call, State, Turn, subset
 from surefoot.core.state.turn import Rendered, changed
 from surefoot.core.state.window import Fit, limit_in
 from surefoot.core.text import json_text
@@ -35,7 +35,6 @@ from surefoot.core.view.turns import (
 from surefoot.types.events import ModelFailed
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Think
-from surefoot.types.reply import Instruction
 
 LONGEST_RAW = 2_000
 """Characters of an untrusted result that a Thinker is shown with `thinker_sees="all"`."""
@@ -57,8 +56,13 @@ def actor_turns(state: State) -> Show:
             return turn_messages(state, turn, form, level)
         if (kept := turn.rendered("instruction")) is not None:
             return kept
-        told = turn.parsed.instruction
-        instructed = (ModelMessage("user", _instructed(told)),) if told else ()
+        told, text = turn.parsed.instruction, ""
+        if told is not None and told.done and not told.text:
+            text = "The Thinker says that the task is solved."
+        elif told is not None:
+            given = f"\n<input>\n{plain(told.input)}\n</input>" if told.input else ""
+            text = f"<instruction>\n{plain(told.text)}\n</instruction>{given}"
+        instructed = (ModelMessage("user", text),) if text else ()
         return turn.keep("instruction", (*said_before(state, ACTOR, turn.step), *instructed))
 
     return show
@@ -82,53 +86,26 @@ def thinker_turns(state: State) -> Show:
         kept_as = f"report:{form}:{state.config.thinker_sees}:{is_last}:{level > 0}"
         if (kept := turn.rendered(kept_as)) is not None:
             return kept
-        known = _known(state, turns[:at])
-        has_read = _has_read(state, turns[: at + 1])
+        said = (one.parsed.instruction for one in turns[:at])  # by the Thinker
+        known = [one.task.text for one in state.exchanges]
+        known += (text for one in said if one is not None for text in (one.text, one.input))
+        results = (call.result for one in turns[: at + 1] for call in one.calls)
+        has_read = any(part.trust == "untrusted" for one in state.exchanges for part in one.task.attachments)
+        has_read = has_read or any(one is not None and one.trust != "trusted" for one in results)
         text = _reported(state, turn, known, has_read=has_read, is_last=is_last, is_folded=level > 0)
         if text and is_last and form == "schema":
-            text += _reminder(turns[: at + 1], known, exchange_of(state, turn.step))
-        return _keep(turn, kept_as, text)
+            # what a small model loses sight of: the calls so far, and the question
+            task = exchange_of(state, turn.step)
+            own = turns[task.begun if task is not None else 0 : at + 1]
+            calls = (call for one in own for call in one.calls if call.result is not None and not call.known)
+            named = [f"{call.name}({', '.join(_shown_arguments(call, known).values())})" for call in calls]
+            text += f"\nCalls so far: {plain(', '.join(named)) or 'none'}."
+            if task is not None and task.task.text and len(task.task.text) <= LONGEST_REMINDER:
+                text += f"\nQuestion: {task.task.text}"
+            text += "\nIf the results hold every value that it asks for, choose TASK_DONE now."
+        return turn.keep(kept_as, (ModelMessage("user", text),) if text else ())
 
     return show
-
-
-def _known(state: State, turns: Sequence[Turn]) -> list[str]:
-    """The words of the user, and those of the Thinker in these turns."""
-    known = [said.task.text for said in state.exchanges]
-    for turn in turns:
-        if (instruction := turn.parsed.instruction) is not None:
-            known += (instruction.text, instruction.input)
-    return known
-
-
-def _has_read(state: State, turns: Sequence[Turn]) -> bool:
-    """Whether the Actor has read what others wrote."""
-    if any(one.trust == "untrusted" for said in state.exchanges for one in said.task.attachments):
-        return True
-    results = (call.result for turn in turns for call in turn.calls)
-    return any(result is not None and result.trust != "trusted" for result in results)
-
-
-def _reminder(turns: Sequence[Turn], known: Sequence[str], said: Exchange | None) -> str:
-    """What a small model loses sight of: the calls so far, and the question."""
-    own = turns[said.begun :] if said is not None else turns
-    calls = (call for turn in own for call in turn.calls if call.result is not None and not call.known)
-    named = [f"{call.name}({', '.join(_shown_arguments(call, known).values())})" for call in calls]
-    asked = said.task.text if said is not None and len(said.task.text) <= LONGEST_REMINDER else ""
-    lines = [f"Calls so far: {plain(', '.join(named)) or 'none'}.", *([f"Question: {asked}"] if asked else [])]
-    return "\n".join(("", *lines, "If the results hold every value that it asks for, choose TASK_DONE now."))
-
-
-def _keep(turn: Turn, form: str, text: str) -> Rendered:
-    """The message that a turn is told in; made once, since an older turn never changes."""
-    return turn.keep(form, (ModelMessage("user", text),) if text else ())
-
-
-def _instructed(instruction: Instruction) -> str:
-    if instruction.done and not instruction.text:
-        return "The Thinker says that the task is solved."
-    text = f"<instruction>\n{plain(instruction.text)}\n</instruction>"
-    return f"{text}\n<input>\n{plain(instruction.input)}\n</input>" if instruction.input else text
 
 
 def _reported(state: State, turn: Turn, known: Sequence[str], *, has_read: bool, is_last: bool, is_folded: bool) -> str:
@@ -169,23 +146,19 @@ def _result(state: State, call: Call, known: Sequence[str], *, is_folded: bool) 
     head = f'call="{call.id}" name="{attribute(call.name)}" {arguments}status="{status}"'
     error = f' error="{result.kind}"' if result.is_error else ""
     source = f'source="{_source(call)}" trust="{trust}" size="{result.size}"'
-    value = _value(state, call, is_folded=is_folded)
-    return f"<function_call_result {head}{error} {source}>\n{value}\n</function_call_result>"
-
-
-def _value(state: State, call: Call, *, is_folded: bool) -> str:
-    result = call.result
-    assert result is not None  # noqa: S101  # asked only then
     again = f"the Actor can read call {call.known or call.id} again"
     if (value := value_for_planner(call)) is not None:
         whole = shown(replace(result, content=value), call.known or call.id)
-        return _folded(value, max(result.size, len(value)), again, whole) if is_folded else whole
-    told = f"[{handle(call)}: {result.size:,} characters from {_source(call)}]"
-    if state.config.thinker_sees == "data":
-        return told
-    frame = frame_of(state, call)
-    raw = framed(result.content[:LONGEST_RAW], result, frame, call.name)
-    return f"{told}\n{_folded(frame.cleaned(result.content), result.size, again, raw) if is_folded else raw}"
+        value = _folded(value, max(result.size, len(value)), again, whole) if is_folded else whole
+    else:
+        line = f"[{handle(call)}: {result.size:,} characters from {_source(call)}]"
+        if state.config.thinker_sees == "data":
+            value = line
+        else:
+            frame = frame_of(state, call)
+            raw = framed(result.content[:LONGEST_RAW], result, frame, call.name)
+            value = f"{line}\n{_folded(frame.cleaned(result.content), result.size, again, raw) if is_folded else raw}"
+    return f"<function_call_result {head}{error} {source}>\n{value}\n</function_call_result>"
 
 
 _SOURCE = re.compile(r"(?:https?://)?[\w.:-]{1,64}")
@@ -200,15 +173,14 @@ def _source(call: Call) -> str:
 def _shown_arguments(call: Call, known: Sequence[str]) -> dict[str, str]:
     """The arguments, as far as the Actor has not made them up: numbers, and words of the user's or the Thinker's."""
     declared = properties_of(call.spec.parameters if call.spec is not None else {})
-    return {
-        name: json_text(value) for name, value in call.arguments.items() if name in declared and _is_said(value, known)
-    }
-
-
-def _is_said(value: object, known: Sequence[str]) -> bool:
-    if isinstance(value, str):
-        return bool(value) and any(value in text for text in known)
-    return value is None or isinstance(value, int | float)
+    shown: dict[str, str] = {}
+    for name, value in call.arguments.items():
+        is_said = value is None or isinstance(value, int | float)
+        if isinstance(value, str):
+            is_said = bool(value) and any(value in text for text in known)
+        if name in declared and is_said:
+            shown[name] = json_text(value)
+    return shown
 
 
 _SHOWN: Mapping[str, Callable[[State], Show]] = {SOLO: own_turns, THINKER: thinker_turns, ACTOR: actor_turns}

@@ -294,7 +294,15 @@ def once_speaker(state: State) -> Record:
 
 def dual_speaker(state: State) -> Think | Record:
     """Who speaks next, or that it is over; a proposal on hand is not lost to a limit."""
-    move = _next_of_two(state)
+    turn = state.turn
+    if state.failure is not None:
+        move = after_failure(state)
+    elif turn is None:
+        move = think(state, THINKER)
+    elif turn.outcome == "refused":
+        move = Record((RunEnded(Stopped("refused")),))
+    else:
+        move = _after_thinker(state, turn) if turn.role == THINKER else _after_actor(state, turn)
     is_last = state.failure is not None and state.failure.want == "answer"
     match move:
         case Record((RunEnded(Stopped() | Failed() as ending),)) if isinstance(ending, Stopped) or is_last:
@@ -302,18 +310,6 @@ def dual_speaker(state: State) -> Think | Record:
             return Record((RunEnded(CompletedPartial(proposal, ending.reason)),)) if proposal else move
         case _:
             return move
-
-
-def _next_of_two(state: State) -> Think | Record:
-    """The first line that applies decides."""
-    if state.failure is not None:
-        return after_failure(state)
-    turn = state.turn
-    if turn is None:
-        return think(state, THINKER)
-    if turn.outcome == "refused":
-        return Record((RunEnded(Stopped("refused")),))
-    return _after_thinker(state, turn) if turn.role == THINKER else _after_actor(state, turn)
 
 
 def _after_thinker(state: State, turn: Turn) -> Think | Record:
@@ -330,7 +326,21 @@ def _after_thinker(state: State, turn: Turn) -> Think | Record:
 
 def _after_actor(state: State, turn: Turn) -> Think | Record:
     if turn.want == "answer":
-        return _after_delivery(state, turn)
+        # The deliverable was asked for: because the Thinker said so, or because a limit is reached.
+        is_over = reached_limit(state) is not None
+        text = joined(state, turn) if turn.outcome == "answer" or (is_over and has_other_shape(turn)) else ""
+        spoken = next((one for one in reversed(state.done) if one.role == THINKER), None)
+        if spoken is not None and spoken.parsed.instruction is not None and spoken.parsed.instruction.done:
+            if turn.outcome == "answer":
+                return Record((RunEnded(Completed(text)),))
+            if (end := misshapen(state, turn)) is not None:
+                return end
+            if turn.outcome == "cut" and state.speakers[ACTOR].cuts_running > state.config.continuations:
+                return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
+            if state.speakers[ACTOR].nudges_running > state.config.nudges:
+                return failed_to_read(state, ACTOR)
+            return last_word(state, text) if is_over else given_up(state, ACTOR) or think(state, ACTOR, "answer")
+        return last_word(state, text or proposed(state)) if is_over else think(state, THINKER)
     proposal = proposal_of(turn)
     if proposal and state.config.early_deliverable == "accept":
         return Record((RunEnded(Completed(proposal)),))
@@ -344,24 +354,6 @@ def _after_actor(state: State, turn: Turn) -> Think | Record:
     if steps >= most:
         return think(state, THINKER)
     return think(state, ACTOR, "no_calls" if steps + 1 == most else "any")
-
-
-def _after_delivery(state: State, turn: Turn) -> Think | Record:
-    """The deliverable was asked for: because the Thinker said so, or because a limit is reached."""
-    is_over = reached_limit(state) is not None
-    text = joined(state, turn) if turn.outcome == "answer" or (is_over and has_other_shape(turn)) else ""
-    spoken = next((one for one in reversed(state.done) if one.role == THINKER), None)
-    if spoken is not None and spoken.parsed.instruction is not None and spoken.parsed.instruction.done:
-        if turn.outcome == "answer":
-            return Record((RunEnded(Completed(text)),))
-        if (end := misshapen(state, turn)) is not None:
-            return end
-        if turn.outcome == "cut" and state.speakers[ACTOR].cuts_running > state.config.continuations:
-            return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
-        if state.speakers[ACTOR].nudges_running > state.config.nudges:
-            return failed_to_read(state, ACTOR)
-        return last_word(state, text) if is_over else given_up(state, ACTOR) or think(state, ACTOR, "answer")
-    return last_word(state, text or proposed(state)) if is_over else think(state, THINKER)
 
 
 def proposal_of(turn: Turn) -> str:

@@ -16,16 +16,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from surefoot.core.guard.ledger import with_violation
-from surefoot.core.loop.speakers import (
-    VIOLATIONS,
-    after_failure,
-    after_words,
-    in_vain,
-    joined,
-    react_speaker,
-    said,
-    think,
-)
+from surefoot.core.loop import speakers
 from surefoot.core.state.plans import PlanRecord
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State, Turn
@@ -35,7 +26,7 @@ from surefoot.core.view.step import in_view, union
 from surefoot.types.events import ModelReplied, RunEnded
 from surefoot.types.moves import Record, Think
 from surefoot.types.outcomes import Completed, CompletedPartial, Failed
-from surefoot.types.plan import PlanStep, StepError, StepErrorClass, StepExecutionResult
+from surefoot.types.plan import StepError, StepErrorClass, StepExecutionResult
 from surefoot.types.plan_events import (
     ReasoningStepCompleted,
     ReasoningStepViolated,
@@ -56,16 +47,38 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
     """The next move of a run with a plan, while nothing is open. The first row that applies decides."""
     step, turn = plan.running, state.turn
     if step is None:
-        return Record((_next_step(plan),))
+        failed, following = plan.failed, plan.following
+        if failed is not None and failed.error is not None:
+            return Record((RunEnded(Failed(failed.error.code, f"step {failed.step_id}: {failed.error.message}")),))
+        if following is None:
+            return Record((RunEnded(Completed(plan.answer)),))
+        if following.kind == "skip":
+            return Record((StepSkipped(following.step_id, following.instruction, DEVELOPER),))
+        return Record((StepStarted(following.step_id),))
     if state.failure is not None:
-        return after_failure(state)
+        return speakers.after_failure(state)
     if turn is None or state.steps == plan.since:
-        return think(state, SOLO)
+        return speakers.think(state, SOLO)
     if step.kind == "tool":
-        return Record((_called(step, turn),))
+        call = turn.calls[0]
+        result = call.result
+        if result is not None and not result.is_error:
+            return Record((StepEnded(step.step_id, call_id=call.id, sources=(call.id,), trust=result.trust),))
+        kind = result.kind if result else "error"
+        told = result.content if result else "the call could not be made"
+        code = "timeout" if kind == "timeout" else f"call_{kind}"
+        error = StepError(_CLASSES.get(kind, "tool"), code, f"{step.tool_id}: {told}")
+        return Record((StepEnded(step.step_id, call_id=call.id, error=error),))
     if turn.want not in ("any", "answer") and step.kind != "agent":
-        return _worded(state, plan, step, turn)
-    move = react_speaker(state)
+        name, is_isolated = step.step_id, turn.want == "isolated"
+        if (move := speakers.after_words(state, turn, name, plan.bad)) is not None:
+            return move
+        if turn.outcome in ("answer", "cut"):
+            sources, trust = union(plan.inputs(step)) if is_isolated else in_view(state)
+            output = speakers.said(turn).strip() if is_isolated else speakers.joined(state, turn)
+            return Record((ReasoningStepCompleted(name, output, len(plan.bad) + 1, is_isolated, sources, trust),))
+        return Record((StepEnded(name, error=StepError("violation", speakers.VIOLATIONS, speakers.in_vain(plan.bad))),))
+    move = speakers.react_speaker(state)
     match move:
         case Record((RunEnded(Completed(output)),)):
             pass
@@ -75,41 +88,6 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
             return move
     sources, trust = in_view(state)
     return Record((StepEnded(step.step_id, output, sources=sources, trust=trust),))
-
-
-def _next_step(plan: PlanRecord) -> StepEvent | RunEnded:
-    if (failed := plan.failed) is not None and failed.error is not None:
-        return RunEnded(Failed(failed.error.code, f"step {failed.step_id}: {failed.error.message}"))
-    step = plan.following
-    if step is None:
-        return RunEnded(Completed(plan.answer))
-    if step.kind == "skip":
-        return StepSkipped(step.step_id, step.instruction, DEVELOPER)
-    return StepStarted(step.step_id)
-
-
-def _called(step: PlanStep, turn: Turn) -> StepEnded:
-    call = turn.calls[0]
-    result = call.result
-    if result is None or result.is_error:
-        kind = result.kind if result else "error"
-        told = result.content if result else "the call could not be made"
-        code = "timeout" if kind == "timeout" else f"call_{kind}"
-        error = StepError(_CLASSES.get(kind, "tool"), code, f"{step.tool_id}: {told}")
-        return StepEnded(step.step_id, call_id=call.id, error=error)
-    return StepEnded(step.step_id, call_id=call.id, sources=(call.id,), trust=result.trust)
-
-
-def _worded(state: State, plan: PlanRecord, step: PlanStep, turn: Turn) -> Think | Record:
-    """A step without tools, after a reply of its own."""
-    name, is_isolated = step.step_id, turn.want == "isolated"
-    if (move := after_words(state, turn, name, plan.bad)) is not None:
-        return move
-    if turn.outcome in ("answer", "cut"):
-        sources, trust = union(plan.inputs(step)) if is_isolated else in_view(state)
-        output = said(turn).strip() if is_isolated else joined(state, turn)
-        return Record((ReasoningStepCompleted(name, output, len(plan.bad) + 1, is_isolated, sources, trust),))
-    return Record((StepEnded(name, error=StepError("violation", VIOLATIONS, in_vain(plan.bad))),))
 
 
 def with_step(state: State, event: StepEvent) -> State:
@@ -124,7 +102,26 @@ def with_step(state: State, event: StepEvent) -> State:
     match event:
         case StepStarted():
             state = changed(state, plan=replace(plan, running=step, since=state.steps, bad=()))
-            return _with_call(state, step) if step.kind == "tool" else state
+            if step.kind != "tool":
+                return state
+            # the call of a tool step is a turn of its own, which no model spoke
+            number = state.steps + 1
+            message, parsed = spoken_call(step)
+            calls, ids = calls_of(state, ModelReplied(number, message, parsed, role=SOLO))
+            turn = Turn(
+                number,
+                message,
+                parsed,
+                "native",
+                "any",
+                SOLO,
+                "calls",
+                calls,
+                step_id=step.step_id,
+                called=state.called,
+            )
+            wire_ids = state.wire_ids.plus(ids)
+            return changed(state, done=state.turns, turn=turn, wire_ids=wire_ids, calls_made=state.calls_made + 1)
         case ReasoningStepViolated():
             return changed(state, plan=replace(plan, bad=(*plan.bad, state.steps)))
         case StepSkipped():
@@ -138,18 +135,6 @@ def with_step(state: State, event: StepEvent) -> State:
         case _:
             assert_never(event)
     return changed(state, plan=replace(plan, running=None, results={**plan.results, result.step_id: result}, bad=()))
-
-
-def _with_call(state: State, step: PlanStep) -> State:
-    """The call of a tool step as a turn of its own, which no model spoke."""
-    number = state.steps + 1
-    message, parsed = spoken_call(step)
-    calls, ids = calls_of(state, ModelReplied(number, message, parsed, role=SOLO))
-    turn = Turn(
-        number, message, parsed, "native", "any", SOLO, "calls", calls, step_id=step.step_id, called=state.called
-    )
-    wire_ids = state.wire_ids.plus(ids)
-    return changed(state, done=state.turns, turn=turn, wire_ids=wire_ids, calls_made=state.calls_made + 1)
 
 
 def retried(plan: PlanRecord | None) -> PlanRecord | None:

@@ -26,7 +26,7 @@ from surefoot.core.text.look import normal_text
 from surefoot.core.text.values import norm_of, numbers_of
 from surefoot.core.text.words import late
 from surefoot.types.events import CallJudged, DoubtSettled, Event, InStep, ValuesEndorsed
-from surefoot.types.guard import Evidence, HypothesisBranch, IntentAnchor, VerifiedPath
+from surefoot.types.guard import HypothesisBranch, IntentAnchor, VerifiedPath
 from surefoot.types.guard_events import BranchRejected, HypothesesMade
 from surefoot.types.outcomes import Allow, Ask, Completed
 from surefoot.types.plan_events import PlanSigned
@@ -69,7 +69,9 @@ def learnt(state: State, events: Sequence[Event], today: str) -> tuple[tuple[Ver
         VerifiedPath(key_of_path(state, gate, step_id, call.spec, roles), call.name, pin_of(call.spec), roles, 1, today)
         for step_id, calls in steps.items()
         if not any(
-            call.fault is not None or call.id in gate.known.degraded or any(map(_is_doubted, judged.get(call.id, [])))
+            call.fault is not None
+            or call.id in gate.known.degraded
+            or any(said.decision != Allow() or said.by or said.grounds.would_be for said in judged.get(call.id, []))
             for call in calls
         )
         for call in calls
@@ -92,10 +94,6 @@ def _has_needed_somebody(event: Event) -> bool:
             return False
 
 
-def _is_doubted(said: CallJudged) -> bool:
-    return said.decision != Allow() or bool(said.by) or bool(said.grounds.would_be)
-
-
 def _roles(gate: GateRecord, call: Call, said: Sequence[CallJudged]) -> Roles | None:
     """What a call that went well took its values from; None where a sensitive one is not the user's."""
     spec, result = call.spec, call.result
@@ -107,19 +105,14 @@ def _roles(gate: GateRecord, call: Call, said: Sequence[CallJudged]) -> Roles | 
         is_own = one.origin in ("user", "config")
         if "/" in name or (is_sensitive(one.role, (name,), spec) and not is_own):
             return None
-        roles[name] = (one.role, one.origin, _via(gate.known.words.anchor, one))
+        via = SCHEMA if one.origin == "config" else ""
+        if one.origin == "user":
+            anchor, value, norm = gate.known.words.anchor, normal_text(one.value), norm_of(one.value)
+            same = (e.kind for e in anchor.entities if normal_text(e.text) == value or e.norm == norm)
+            is_number = one.kind == "number" and norm_of(one.value, "number").removeprefix("number:") in anchor.numbers
+            via = next(same, "") or (NUMBER if is_number else "")
+        roles[name] = (one.role, one.origin, via)
     return roles
-
-
-def _via(anchor: IntentAnchor, one: Evidence) -> str:
-    if one.origin == "config":
-        return SCHEMA
-    if one.origin != "user":
-        return ""
-    value = normal_text(one.value)
-    kind = next((e.kind for e in anchor.entities if normal_text(e.text) == value or e.norm == norm_of(one.value)), "")
-    is_number = one.kind == "number" and norm_of(one.value, "number").removeprefix("number:") in anchor.numbers
-    return kind or (NUMBER if is_number else "")
 
 
 def key_of_path(state: State, gate: GateRecord, step_id: str, spec: ToolSpec, roles: Roles) -> str:

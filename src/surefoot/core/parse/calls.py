@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Literal
 
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, decode, same_json
@@ -313,7 +314,10 @@ def read_native(calls: Sequence[NativeCall], content: str, reading: Reading) -> 
         if not isinstance(written, str) or written.strip() == "null":
             drafts.append(Draft(call.name, {} if isinstance(written, str) else written, id=call.id))
             continue
-        read = _plain_object(written)
+        read = None
+        with suppress(NotJsonError):  # most are one strict JSON object and nothing else
+            value, end = decode(written, 0) if written.startswith("{") else (None, 0)
+            read = Arguments(members) if end == len(written) and (members := as_object(value)) is not None else None
         if read is None:
             read = arguments_at(written, 0, (), reading, call.name, native=True)
             rest = written[read.end :].strip() if read.fault is None else ""
@@ -325,17 +329,6 @@ def read_native(calls: Sequence[NativeCall], content: str, reading: Reading) -> 
         warnings |= read.warnings
         drafts.append(read.draft(call.name, call.id))
     return Found("native", tuple(drafts), content, frozenset(warnings))
-
-
-def _plain_object(written: str) -> Arguments | None:
-    """The arguments of most calls: one strict JSON object and nothing else."""
-    if not written.startswith("{"):
-        return None
-    try:
-        value, end = decode(written, 0)
-    except NotJsonError:
-        return None
-    return Arguments(value) if end == len(written) and isinstance(value, dict) else None  # type: ignore[arg-type]  # a decoded object
 
 
 _OF_ARGUMENTS: frozenset[FaultKind] = frozenset({"malformed_json", "malformed_arguments", "args_not_object"})

@@ -15,6 +15,7 @@ from itertools import count
 
 from surefoot.core.parse.marks import DEFAULT_LABELS, label_pattern
 from surefoot.core.parse.stream import REASONING_TAGS
+from surefoot.core.text.json import shortened
 from surefoot.core.text.words import late
 from surefoot.types.dataclass import dataclass
 
@@ -74,9 +75,7 @@ class Frame:
         text = stripped(text)
         for passage in self.masks:
             text = text.replace(passage, MASK)
-        if is_error and len(text) > LONGEST_ERROR:
-            text = f"{text[: LONGEST_ERROR - 1]}…"
-        return defused(text)
+        return defused(shortened(text, LONGEST_ERROR) if is_error else text)
 
     def around(self, text: str, source: str, trust: str) -> str:
         """A cleaned text between its marks. `source` is shown on one line, and cannot end the mark."""
@@ -162,8 +161,7 @@ def in_one_line(text: str, most: int) -> str:
 
     They can end no frame, open no section, and speak for nobody.
     """
-    line = unended(plain(defused(" ".join(stripped(text).split()))))
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return shortened(unended(plain(defused(" ".join(stripped(text).split())))), most)
 
 
 def mark_for(message: str, texts: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from surefoot.core.parse import scan
 from surefoot.core.parse.calls import (
     ARGUMENT_KEYS,
     NAME,
@@ -21,17 +22,6 @@ from surefoot.core.parse.calls import (
 )
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.objects import WRAPPERS_OF_CALLS, read
-from surefoot.core.parse.scan import (
-    FENCE,
-    FENCES,
-    MOST_BRACKETS,
-    MOST_CALLS,
-    Seeker,
-    fence_at,
-    first_bracket,
-    outside_fences,
-    skip_blanks,
-)
 from surefoot.core.parse.schema import properties_of
 from surefoot.types.reply import Fault, ReplyWarning
 
@@ -43,12 +33,12 @@ _NEXT_MEMBER = re.compile(r"[\s,;]*+(?=\{)")
 
 def read_mistral(text: str, start: int, reading: Reading) -> Found:
     """`[TOOL_CALLS]` with a list of calls behind it, or with `NAME{…}`, the marker repeated for each call."""
-    seek = Seeker(text)
+    seek = scan.Seeker(text)
     drafts: list[Draft] = []
     warnings: set[ReplyWarning] = set()
     at = end = start
-    while at >= 0 and len(drafts) <= MOST_CALLS:
-        body = skip_blanks(text, at + len(MISTRAL))
+    while at >= 0 and len(drafts) <= scan.MOST_CALLS:
+        body = scan.skip_blanks(text, at + len(MISTRAL))
         limit = seek.find(MISTRAL, body)
         limit = len(text) if limit < 0 else limit
         named = _MISTRAL_NAME.match(text, body, limit)
@@ -64,7 +54,7 @@ def read_mistral(text: str, start: int, reading: Reading) -> Found:
                 drafts.append(arguments.draft(named["name"], named["id"] or ""))
                 warnings |= arguments.warnings
                 end = arguments.end
-        elif (opening := first_bracket(text, body, limit)) >= 0:
+        elif (opening := scan.first_bracket(text, body, limit)) >= 0:
             warnings |= noted_if(bool(text[body:opening].strip()), "trailing_text")
             rules, has_end = reading.rules(MISTRAL, at_end=True, is_call=True), limit < len(text)
             found, end, told = values_at(
@@ -84,7 +74,7 @@ def read_mistral(text: str, start: int, reading: Reading) -> Found:
 
 PYTHON_TAG = "<|python_tag|>"
 
-_STEP = re.compile(rf"(?P<value>\{{)|{FENCES}", re.MULTILINE)
+_STEP = re.compile(rf"(?P<value>\{{)|{scan.FENCES}", re.MULTILINE)
 _SEPARATORS = re.compile(r"[\s;,\[\]]*+")
 _NEXT_OBJECT = re.compile(r"[\s;,\[\]]*+(?=\{)")
 _WRAPPER = re.compile(rf"""\{{\s*+["'](?:{"|".join(WRAPPERS_OF_CALLS)})["']\s*+:\s*+(?:\[\s*+)?(?=\{{)""")
@@ -98,21 +88,21 @@ _JSON_INFO = frozenset({"", "json", "json5", "jsonc", "tool_call", "tool_calls",
 def read_python_tag(text: str, start: int, reading: Reading) -> Found:
     """Objects behind `<|python_tag|>`: the token says that calls are meant, so what does not decode is a fault."""
     warnings: set[ReplyWarning] = set()
-    at = skip_blanks(text, start + len(PYTHON_TAG))
+    at = scan.skip_blanks(text, start + len(PYTHON_TAG))
     drafts: list[Draft] = []
     end = at
     if text[at : at + 1] not in ("{", "["):
         kind = "truncated" if at >= len(text) and reading.cut else "empty" if at >= len(text) else "malformed_json"
         fault = Fault(kind, f"expected a JSON object behind {PYTHON_TAG}, got {text[at : at + 60]!r}")
         return Found("llama3_json", (Draft(fault=fault),), text[:start], frame=False)
-    while text.startswith(("{", "["), at) and len(drafts) <= MOST_CALLS:
+    while text.startswith(("{", "["), at) and len(drafts) <= scan.MOST_CALLS:
         try:
             value = read(text, at, reading.rules(PYTHON_TAG, at_end=True, is_call=True))
         except NotJsonError as error:
             following = text.find(PYTHON_TAG, at)
             drafts.append(faulty_body(text, at, error, reading, has_end=following >= 0))
             at = following + len(PYTHON_TAG) if following >= 0 else len(text)
-            end = at = skip_blanks(text, at)
+            end = at = scan.skip_blanks(text, at)
             continue
         warnings |= value.warnings
         drafts += drafts_of(value.value)
@@ -125,12 +115,12 @@ def read_python_tag(text: str, start: int, reading: Reading) -> Found:
 def _next(text: str, at: int) -> int:
     separators = _SEPARATORS.match(text, at)
     at = separators.end() if separators else at
-    return skip_blanks(text, at + len(PYTHON_TAG)) if text.startswith(PYTHON_TAG, at) else at
+    return scan.skip_blanks(text, at + len(PYTHON_TAG)) if text.startswith(PYTHON_TAG, at) else at
 
 
 def read_wrapped(text: str, reading: Reading) -> Found | None:
     """The calls in `{"tool_calls": [...]}`, or the name of an offered tool in an object, if that is all of the text."""
-    start = skip_blanks(text, 0)
+    start = scan.skip_blanks(text, 0)
     if not text.startswith("{", start):
         return None
     try:
@@ -140,7 +130,7 @@ def read_wrapped(text: str, reading: Reading) -> Found | None:
             return None
         rules = reading.rules(is_call=True)  # one by one, so that a broken one drops no other
         drafts, end, _ = values_at(text, (wrapper.end(), len(text)), rules, _NEXT_OBJECT, reading, has_end=False)
-        rest = len(drafts) <= MOST_CALLS and text[end:].strip(" \t\r\n,]}")
+        rest = len(drafts) <= scan.MOST_CALLS and text[end:].strip(" \t\r\n,]}")
         return None if rest else Found("llama3_json", tuple(drafts), "", end=end)
     members = _wrapped(value.value) or _lone_name(value.value, reading)
     if not members or text[value.end :].strip() or not all(_is_call(one, reading, wrapped=True) for one in members):
@@ -161,7 +151,11 @@ def read_bare_json(text: str, reading: Reading) -> Found | None:
     end = at = 0
     tried = 0
     alone = True
-    while tried < MOST_BRACKETS and len(drafts) <= MOST_CALLS and (step := outside_fences(_STEP, text, at)) is not None:
+    while (
+        tried < scan.MOST_BRACKETS
+        and len(drafts) <= scan.MOST_CALLS
+        and (step := scan.outside_fences(_STEP, text, at)) is not None
+    ):
         opening, at = step.span()
         try:
             value = read(text, opening, reading.rules(at_end=True, is_call=True))
@@ -275,8 +269,8 @@ def read_fenced(text: str, reading: Reading, *, three_keys: bool) -> Found | Non
     warnings: set[ReplyWarning] = {"fallback_fence"}
     first = end = -1
     at = 0
-    while len(drafts) <= MOST_CALLS and (step := FENCE.search(text, at)) is not None:
-        fence = fence_at(text, skip_blanks(text, step.start())) if step["fence"] else None
+    while len(drafts) <= scan.MOST_CALLS and (step := scan.FENCE.search(text, at)) is not None:
+        fence = scan.fence_at(text, scan.skip_blanks(text, step.start())) if step["fence"] else None
         if fence is None:
             at = step.end()
             continue

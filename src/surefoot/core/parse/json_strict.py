@@ -84,7 +84,12 @@ def _raw_decode(decoder: json.JSONDecoder, text: str, start: int) -> tuple[objec
         except json.JSONDecodeError as error:
             is_open = error.msg.startswith("Unterminated string") or error.pos + _NEAR_END >= size
             if is_all or not is_open:
-                raise _located(error, start, len(window)) from error
+                place, end = start + error.pos, start + len(window)
+                if error.msg.startswith("Unterminated string"):
+                    raise NotJsonError(place, "a string is open at the end", resume=end, at_end=True) from error
+                if place >= end or (error.msg.startswith("Invalid \\") and place + 6 > end):
+                    raise NotJsonError(end, "the text ends inside the value", at_end=True) from error
+                raise NotJsonError(place, f"unexpected {error.doc[error.pos]!r}") from error
         size *= _WINDOW_GROWTH
 
 
@@ -145,15 +150,6 @@ def nested_deeper_than(value: object, most: int) -> bool:
             return False
         level = inner
     return True
-
-
-def _located(error: json.JSONDecodeError, start: int, size: int) -> NotJsonError:
-    at = start + error.pos
-    if error.msg.startswith("Unterminated string"):
-        return NotJsonError(at, "a string is open at the end", resume=start + size, at_end=True)
-    if error.pos >= size or (error.msg.startswith("Invalid \\") and error.pos + 6 > size):
-        return NotJsonError(start + size, "the text ends inside the value", at_end=True)
-    return NotJsonError(at, f"unexpected {error.doc[error.pos]!r}")
 
 
 def _constant(name: str) -> object:

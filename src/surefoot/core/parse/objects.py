@@ -105,7 +105,18 @@ class _Reader:
                     break
             return items
         if self._payloads and text.startswith(PAYLOAD_START, at + (sign in _CLOSERS)):
-            return self._payload(quoted=sign in _CLOSERS)
+            quoted = sign in _CLOSERS
+            start = at + quoted + len(PAYLOAD_START)
+            end = text.find(PAYLOAD_END, start)
+            if end < 0:
+                raise NotJsonError(at, "a payload is never closed", resume=len(text), at_end=True, payload=True)
+            self.at = end + len(PAYLOAD_END)
+            if quoted:
+                if text[self.at : self.at + 1] not in _CLOSERS[sign] or self.at >= len(text):
+                    raise self._unexpected()
+                self.at += 1
+                self.repairs.add("payload_quotes")
+            return text[start:end]
         if sign in _CLOSERS:
             return self._string()
         if number := _NUMBER.match(text, at):
@@ -137,7 +148,16 @@ class _Reader:
         is_call = self._is_call
         pairs: list[tuple[str, object]] = []
         while not self._ends("}", may_close=bool(pairs)):
-            key = self._key()
+            text = self._text
+            if self.at < len(text) and text[self.at] in _CLOSERS:
+                key = self._string(is_name=True)
+            else:
+                word = _WORD.match(text, self.at)
+                if word is None or word.group().startswith(PAYLOAD_START):  # payloads are values only
+                    raise self._unexpected()
+                self.at = word.end()
+                self.repairs.add("key")
+                key = word.group()
             self._blanks()
             self._expect(":")
             self._blanks()
@@ -182,17 +202,6 @@ class _Reader:
             self.repairs.add("bracket")
             return False
         raise self._unexpected()
-
-    def _key(self) -> str:
-        text, at = self._text, self.at
-        if text[at : at + 1] in _CLOSERS and at < len(text):
-            return self._string(is_name=True)
-        word = _WORD.match(text, at)
-        if word is None or word.group().startswith(PAYLOAD_START):  # payloads are values only
-            raise self._unexpected()
-        self.at = word.end()
-        self.repairs.add("key")
-        return word.group()
 
     def _string(self, *, is_name: bool = False) -> str:
         """The text in quotes. In a name a backslash before punctuation is Markdown's, not part of it."""
@@ -248,28 +257,12 @@ class _Reader:
             raise NotJsonError(at, "half of a \\u pair stands alone")
         return chr(0x10000 + ((code - 0xD800) << 10) + int(low.group(), 16) - 0xDC00), at + 12
 
-    def _payload(self, *, quoted: bool) -> str:
-        """The text between the payload markers, sign by sign."""
-        text, opening = self._text, self.at
-        start = opening + quoted + len(PAYLOAD_START)
-        end = text.find(PAYLOAD_END, start)
-        if end < 0:
-            raise NotJsonError(opening, "a payload is never closed", resume=len(text), at_end=True, payload=True)
-        self.at = end + len(PAYLOAD_END)
-        if quoted:
-            if text[self.at : self.at + 1] not in _CLOSERS[text[opening]] or self.at >= len(text):
-                raise self._unexpected()
-            self.at += 1
-            self.repairs.add("payload_quotes")
-        return text[start:end]
-
     def _expect(self, sign: str) -> None:
         if not self._text.startswith(sign, self.at):
             raise self._unexpected()
         self.at += 1
 
     def _blanks(self) -> None:
-        """Step over white space and comments."""
         text = self._text
         while True:
             self.at = skip_blanks(text, self.at)

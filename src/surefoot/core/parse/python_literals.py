@@ -72,7 +72,22 @@ class LiteralReader:
             raise NotLiteralError(at, "nested too deeply")
         sign = text[at : at + 1]
         if sign == "{":
-            return self._dict(depth)
+            self.at += 1
+            members: dict[str, object] = {}
+            for _ in self.members("}"):
+                if not _PREFIXED.match(self.text, self.at):
+                    raise self.unexpected()
+                key = self._string()
+                self.blanks()
+                if not self.text.startswith(":", self.at):
+                    raise self.unexpected()
+                self.at += 1
+                self.blanks()
+                value = self.value(depth + 1)
+                if key in members and members[key] != value:
+                    raise NotLiteralError(self.at, f"the key {key[:60]!r} is given twice")
+                members[key] = value
+            return members
         if sign in ("[", "("):
             self.at += 1
             items: list[object] = []
@@ -124,24 +139,6 @@ class LiteralReader:
             elif not self.text.startswith(bracket, self.at):
                 raise self.unexpected()
 
-    def _dict(self, depth: int) -> dict[str, object]:
-        self.at += 1
-        made: dict[str, object] = {}
-        for _ in self.members("}"):
-            if not _PREFIXED.match(self.text, self.at):
-                raise self.unexpected()
-            key = self._string()
-            self.blanks()
-            if not self.text.startswith(":", self.at):
-                raise self.unexpected()
-            self.at += 1
-            self.blanks()
-            value = self.value(depth + 1)
-            if key in made and made[key] != value:
-                raise NotLiteralError(self.at, f"the key {key[:60]!r} is given twice")
-            made[key] = value
-        return made
-
     def _string(self) -> str:
         text = self.text
         opening = _PREFIXED.match(text, self.at)
@@ -150,7 +147,22 @@ class LiteralReader:
         quote, raw = opening["quote"], opening["prefix"] in ("r", "R")
         at = opening.end()
         if len(quote) > 1:
-            return self._long_string(at, quote, raw=raw)
+            end = text.find(quote, at)
+            while end > at and text[end - 1] == "\\" and not raw:
+                end = text.find(quote, end + 1)
+            if end < 0:
+                raise NotLiteralError(at, "a text is open at the end", at_end=True)
+            self.at = end + len(quote)
+            inner = text[at:end]
+            if raw or "\\" not in inner:
+                return inner
+            parts: list[str] = []
+            at = 0
+            while (backslash := inner.find("\\", at)) >= 0:
+                part, end = _escape(inner, backslash)
+                parts += [inner[at:backslash], part]
+                at = end
+            return "".join([*parts, inner[at:]])
         run = _RUNS[quote]
         parts: list[str] = []
         while True:
@@ -167,25 +179,6 @@ class LiteralReader:
                 return "".join(parts)
             part, at = (text[at : at + 2], at + 2) if raw else _escape(text, at)
             parts.append(part)
-
-    def _long_string(self, start: int, quote: str, *, raw: bool) -> str:
-        text = self.text
-        end = text.find(quote, start)
-        while end > start and text[end - 1] == "\\" and not raw:
-            end = text.find(quote, end + 1)
-        if end < 0:
-            raise NotLiteralError(start, "a text is open at the end", at_end=True)
-        self.at = end + len(quote)
-        inner = text[start:end]
-        if raw or "\\" not in inner:
-            return inner
-        parts: list[str] = []
-        at = 0
-        while (backslash := inner.find("\\", at)) >= 0:
-            part, end = _escape(inner, backslash)
-            parts += [inner[at:backslash], part]
-            at = end
-        return "".join([*parts, inner[at:]])
 
 
 def _escape(text: str, at: int) -> tuple[str, int]:

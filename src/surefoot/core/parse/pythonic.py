@@ -187,7 +187,19 @@ class _Calls:
         try:
             self._arguments(reader, arguments)
         except NotLiteralError as error:
-            return self._faulty(name, self._key, error, call.end())
+            start, shape = call.end(), self._shape
+            after = skim(text, start) if self._skims > 0 else -1
+            if after >= 0 and (shape.end.match(text, after) or shape.between.match(text, after)):
+                self._framed = True
+            else:
+                self._skims -= 1
+                self._is_open = error.at_end
+                self.prose = self.prose or not (_KEY.match(text, start) or start >= len(text))
+                following = None if error.at_end else shape.next.search(text, max(start, error.at))
+                after = following.start() + 1 if following else -1
+            cut = not self.closed and (self._reading.cut or error.at_end) and after < 0
+            told = f"{self._key}: {error.message}" if self._key else error.message
+            return Draft(name, fault=Fault("truncated" if cut else "malformed_arguments", told, name)), after
         self._framed = True
         return Draft(name, arguments), reader.at
 
@@ -202,18 +214,3 @@ class _Calls:
             if self._key in arguments:
                 raise NotLiteralError(reader.at, "it is given twice")
             arguments[self._key] = value
-
-    def _faulty(self, name: str, key: str, error: NotLiteralError, start: int) -> tuple[Draft, int]:
-        text, shape = self._text, self._shape
-        after = skim(text, start) if self._skims > 0 else -1
-        if after >= 0 and (shape.end.match(text, after) or shape.between.match(text, after)):
-            self._framed = True
-        else:
-            self._skims -= 1
-            self._is_open = error.at_end
-            self.prose = self.prose or not (_KEY.match(text, start) or start >= len(text))
-            following = None if error.at_end else shape.next.search(text, max(start, error.at))
-            after = following.start() + 1 if following else -1
-        cut = not self.closed and (self._reading.cut or error.at_end) and after < 0
-        told = f"{key}: {error.message}" if key else error.message
-        return Draft(name, fault=Fault("truncated" if cut else "malformed_arguments", told, name)), after

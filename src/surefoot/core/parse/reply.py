@@ -15,15 +15,8 @@ from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
+from surefoot.core.parse import json_calls
 from surefoot.core.parse.calls import Found, Reading, Repairing, noted_if, read_native, settle
-from surefoot.core.parse.json_calls import (
-    read_bare_json,
-    read_fenced,
-    read_headed,
-    read_mistral,
-    read_python_tag,
-    read_wrapped,
-)
 from surefoot.core.parse.marks import DEFAULT_LABELS, DELIVERABLE, FamilyName, Labels, first_mark
 from surefoot.core.parse.pythonic import read_bare_pythonic, read_python_start
 from surefoot.core.parse.react import React, first_action, has_answer_label, has_step, without_partial_stop
@@ -47,8 +40,8 @@ _JOINT = "\ud800"  # half of a pair: no argument holds it
 
 FAMILIES: dict[FamilyName, Callable[[str, int, Reading], Found | None]] = {
     **dict.fromkeys(("hermes", "qwen3_xml", "glm45"), read_tool_calls),
-    "mistral": read_mistral,
-    "llama3_json": read_python_tag,
+    "mistral": json_calls.read_mistral,
+    "llama3_json": json_calls.read_python_tag,
     "pythonic": read_python_start,
     "deepseek_v3": partial(read_section, family="deepseek_v3"),
     "deepseek_v31": partial(read_section, family="deepseek_v31"),
@@ -140,25 +133,33 @@ def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
         case "schema":
             return read_schema(shown.text, reading) or _in_labels(shown, reading)
         case "tags":
-            return _in_tags(shown.text, reading)
+            # Tagged calls, calls of another family, a deliverable, or a fence with all three keys; calls come first.
+            if (calls := read_bare_pythonic(shown.text, reading)) is not None and _is_sound(calls):
+                return calls
+            tagged = found_in_tags(shown.text, reading)
+            if tagged is not None and tagged.drafts:
+                return tagged
+            mark = first_mark(shown.text)
+            other = FAMILIES[mark.family](shown.text, mark.at, reading) if mark is not None else None
+            if other is not None and other.drafts:
+                has_final = tagged is not None and tagged.final is not None
+                return replace(other, warnings=other.warnings | noted_if(has_final, "final_dropped"))
+            return tagged or calls or json_calls.read_fenced(shown.text, reading, three_keys=True)
         case _:
-            found = _in_families(shown.text, reading)
+            # Forms with a marker, the deliverable, then forms without one; the last resort is a fence.
+            if (calls := read_bare_pythonic(shown.text, reading)) is not None and _is_sound(calls):
+                found = calls
+            elif (mark := first_mark(shown.text)) is not None:
+                found = FAMILIES[mark.family](shown.text, mark.at, reading)
+            elif DELIVERABLE in shown.text and (tagged := found_in_tags(shown.text, reading)) is not None:
+                found = tagged
+            else:
+                found = calls or _unmarked_json(shown.text, reading)
             if found is None and dialect == "auto" and has_step(shown.text, reading):
                 return React(without_partial_stop(shown.text, reading.labels), reading, shown.joint_after(0)).read()
             if found is not None and dialect == "native" and not found.drafts:
                 return replace(found, final=None) if found.format == "harmony" else None
             return found
-
-
-def _in_families(text: str, reading: Reading) -> Found | None:
-    """Forms with a marker, the deliverable, then forms without one; the last resort is a fence."""
-    if (calls := read_bare_pythonic(text, reading)) is not None and _is_sound(calls):
-        return calls
-    if (mark := first_mark(text)) is not None:
-        return FAMILIES[mark.family](text, mark.at, reading)
-    if DELIVERABLE in text and (tagged := found_in_tags(text, reading)) is not None:
-        return tagged
-    return calls or _unmarked_json(text, reading)
 
 
 def _is_sound(calls: Found) -> bool:
@@ -169,26 +170,11 @@ def _is_sound(calls: Found) -> bool:
 
 def _unmarked_json(text: str, reading: Reading) -> Found | None:
     return (
-        read_wrapped(text, reading)
-        or read_bare_json(text, reading)
-        or read_headed(text, reading)
-        or read_fenced(text, reading, three_keys=False)
+        json_calls.read_wrapped(text, reading)
+        or json_calls.read_bare_json(text, reading)
+        or json_calls.read_headed(text, reading)
+        or json_calls.read_fenced(text, reading, three_keys=False)
     )
-
-
-def _in_tags(text: str, reading: Reading) -> Found | None:
-    """Tagged calls, calls of another family, a deliverable, or a fence with all three keys; calls come first."""
-    if (calls := read_bare_pythonic(text, reading)) is not None and _is_sound(calls):
-        return calls
-    tagged = found_in_tags(text, reading)
-    if tagged is not None and tagged.drafts:
-        return tagged
-    mark = first_mark(text)
-    other = FAMILIES[mark.family](text, mark.at, reading) if mark is not None else None
-    if other is not None and other.drafts:
-        has_final = tagged is not None and tagged.final is not None
-        return replace(other, warnings=other.warnings | noted_if(has_final, "final_dropped"))
-    return tagged or calls or read_fenced(text, reading, three_keys=True)
 
 
 def _in_labels(shown: Visible, reading: Reading) -> Found:

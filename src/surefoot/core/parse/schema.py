@@ -158,7 +158,23 @@ class Prepared:
             key = self._waiting.pop()
             target = resolve({"$ref": key[0]}, self._root)
             targets[self._names[key]] = self._prepared(target, closed=key[1])
-        if _cost(made, targets) > _MOST_COST:
+        # How many schemas a check may enter, as far as `_MOST_COST`; what refers to itself counts once.
+        known: dict[str, int] = {}
+
+        def cost(value: object) -> int:
+            row, members = as_list(value), as_object(value)
+            if members is None:
+                return sum(map(cost, row)) if row is not None else 0
+            total = 1 + sum(cost(one) for key, one in members.items() if key not in ("enum", "$ref"))
+            if isinstance(reference := members.get("$ref"), str):
+                name = reference.removeprefix("#/$defs/")
+                if name not in known:
+                    known[name] = 1
+                    known[name] = cost(targets[name])
+                total += known[name]
+            return min(total, _MOST_COST + 1)
+
+        if cost(made) > _MOST_COST:
             raise ValueError("too costly")
         return {**made, "$defs": targets} if targets else made
 
@@ -180,7 +196,13 @@ class Prepared:
         if found.get("nullable") is True and "type" in made:
             made["type"] = [*cast("list[str]", made["type"]), "null"]
         is_object = any(key in found for key in _OF_AN_OBJECT) or _is_in_parts(found)
-        if closed and is_object and (names := _declared(found, self._root)) is not None:
+        parts = [*islice(parts_of(found, self._root), MOST_PARTS)] if closed and is_object else []
+        is_declared = any("properties" in part for part in parts) and not any(
+            part.get("additionalProperties") not in (None, False) or ("patternProperties" in part and is_open(part))
+            for part in parts
+        )
+        if is_declared:  # then no other keys are admitted
+            names = sorted({name for part in parts for name in properties_of(part)})
             only: object = {"propertyNames": {"enum": names} if names else {"not": {}}}
             made["allOf"] = [*(as_list(made.get("allOf")) or ()), only]
             if not _is_in_parts(found) and "patternProperties" not in found:
@@ -249,34 +271,3 @@ def parts_of(schema: Schema, root: Schema, depth: int = 0) -> Iterator[Schema]:
         for part in [*inner, {"$ref": schema["$ref"]}] if "$ref" in schema else inner:
             if (found := resolve(part, root)) is not None:
                 yield from parts_of(found, root, depth + 1)
-
-
-def _declared(schema: Schema, root: Schema) -> list[str] | None:
-    """The only keys that a value may have; None when others are admitted."""
-    parts = [*islice(parts_of(schema, root), MOST_PARTS)]
-    if not any("properties" in part for part in parts) or any(
-        part.get("additionalProperties") not in (None, False) or ("patternProperties" in part and is_open(part))
-        for part in parts
-    ):
-        return None
-    return sorted({name for part in parts for name in properties_of(part)})
-
-
-def _cost(schema: object, targets: Mapping[str, object]) -> int:
-    """How many schemas a check may enter, as far as `_MOST_COST`; what refers to itself counts once."""
-    known: dict[str, int] = {}
-
-    def cost(value: object) -> int:
-        row, members = as_list(value), as_object(value)
-        if members is None:
-            return sum(map(cost, row)) if row is not None else 0
-        total = 1 + sum(cost(one) for key, one in members.items() if key not in ("enum", "$ref"))
-        if isinstance(reference := members.get("$ref"), str):
-            name = reference.removeprefix("#/$defs/")
-            if name not in known:
-                known[name] = 1
-                known[name] = cost(targets[name])
-            total += known[name]
-        return min(total, _MOST_COST + 1)
-
-    return cost(schema)

@@ -22,7 +22,7 @@ from surefoot.core.parse.calls import (
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.marks import is_answer_name
 from surefoot.core.parse.objects import NO_WARNINGS, REPAIRED, read
-from surefoot.core.parse.scan import Fence, fence_at, first_bracket, skip_blanks
+from surefoot.core.parse.scan import fence_at, first_bracket, skip_blanks
 from surefoot.core.parse.schema import is_open, properties_of
 from surefoot.core.parse.toolset import sole_parameter, takes_nothing, unwrapped
 from surefoot.types.dataclass import dataclass, replace
@@ -57,9 +57,38 @@ def read_input(text: str, start: int, stop: int, reading: Reading) -> Given:
     if at >= stop:
         return Given(end=start)
     if text.startswith(("```", "~~~"), at) and (fence := fence_at(text, at)) is not None:
-        return _fenced(text, fence, stop, reading)
+        # The content of a fence: a value, or words; labels in it are text.
+        inner = skip_blanks(text, fence.inner)
+        rest = text[fence.end : stop].strip() if fence.end < stop else ""
+        warnings = noted_if(bool(rest), "trailing_text")
+        words = fence.content(text)
+        if inner < fence.inner_end and text[inner] in "{[":
+            region = text[inner : fence.inner_end].rstrip()
+            try:
+                value = read(region, 0, reading.rules(at_end=fence.closed or reading.stopped))
+            except NotJsonError as error:
+                return Given(words="" if region[0] == "{" else words, end=fence.end, error=error)
+            if not region[value.end :].strip():
+                return Given(value.value, end=fence.end, warnings=warnings | value.warnings)
+        found: object = None
+        opening = first_bracket(words, 0, len(words))
+        if opening >= 0:
+            with suppress(NotJsonError):
+                found = read(words, opening, reading.rules()).value
+        return Given(found, words, fence.end, around=found is not None, warnings=warnings)
     if text[at] in "{[":
-        return _value(text, at, stop, reading)
+        # A value that begins at `at`, wherever it ends; brackets may be missing right before the next label.
+        try:
+            value = read(text, at, reading.rules())
+        except NotJsonError as error:
+            region = text[at:stop].rstrip()
+            try:
+                value = read(region, 0, reading.rules(at_end=True))
+            except NotJsonError:
+                words = region if text[at] == "[" else ""
+                return Given(words=words, end=at + len(region), error=error, start=at)
+            return Given(value.value, end=at + value.end, warnings=value.warnings)
+        return Given(value.value, end=value.end, warnings=value.warnings)
     if text[at] == '"':
         try:
             value = read(text, at)
@@ -69,43 +98,6 @@ def read_input(text: str, start: int, stop: int, reading: Reading) -> Given:
         if is_all and isinstance(value.value, str):
             return Given(words=value.value, end=value.end, is_json_text=True)
     return _words(text, at, stop, reading)
-
-
-def _value(text: str, at: int, stop: int, reading: Reading) -> Given:
-    """A value that begins at `at`, wherever it ends; brackets may be missing right before the next label."""
-    try:
-        value = read(text, at, reading.rules())
-    except NotJsonError as error:
-        region = text[at:stop].rstrip()
-        try:
-            value = read(region, 0, reading.rules(at_end=True))
-        except NotJsonError:
-            words = region if text[at] == "[" else ""
-            return Given(words=words, end=at + len(region), error=error, start=at)
-        return Given(value.value, end=at + value.end, warnings=value.warnings)
-    return Given(value.value, end=value.end, warnings=value.warnings)
-
-
-def _fenced(text: str, fence: Fence, stop: int, reading: Reading) -> Given:
-    """The content of a fence: a value, or words; labels in it are text."""
-    inner = skip_blanks(text, fence.inner)
-    rest = text[fence.end : stop].strip() if fence.end < stop else ""
-    warnings = noted_if(bool(rest), "trailing_text")
-    words = fence.content(text)
-    if inner < fence.inner_end and text[inner] in "{[":
-        region = text[inner : fence.inner_end].rstrip()
-        try:
-            value = read(region, 0, reading.rules(at_end=fence.closed or reading.stopped))
-        except NotJsonError as error:
-            return Given(words="" if region[0] == "{" else words, end=fence.end, error=error)
-        if not region[value.end :].strip():
-            return Given(value.value, end=fence.end, warnings=warnings | value.warnings)
-    found: object = None
-    opening = first_bracket(words, 0, len(words))
-    if opening >= 0:
-        with suppress(NotJsonError):
-            found = read(words, opening, reading.rules()).value
-    return Given(found, words, fence.end, around=found is not None, warnings=warnings)
 
 
 def _words(text: str, at: int, stop: int, reading: Reading) -> Given:

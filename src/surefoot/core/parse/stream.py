@@ -241,7 +241,19 @@ class DisplayFilter:
     def _piece(self) -> str | None:
         """The next piece of what is held, "" for one that is not shown; None if more is needed to say what it is."""
         if self._closing:
-            return self._reasoning()
+            # What stands inside a reasoning tag, up to where the tag that closes it may begin.
+            held, at = self._held, self._at
+            tag = held.find("<", at)
+            if tag != at:
+                return self._taken(tag if tag >= 0 else len(held))
+            begun = held[at : at + len(self._closing)].lower()
+            end = held.find(">", at, at + _MOST_HELD)
+            if begun == self._closing and end >= 0:
+                self._closing, self._at, self._at_line = "", end + 1, self._skips
+                return ""
+            if end < 0 and len(held) - at < _MOST_HELD and self._closing.startswith(begun):
+                return None
+            return self._taken(at + 1)
         if self._at_line:
             return self._line()
         held, at = self._held, self._at
@@ -290,21 +302,6 @@ class DisplayFilter:
             self._mode, self._skips, self._blank = "thought" if label["thought"] else "text", True, []
             self._at = label.end()
         return ""
-
-    def _reasoning(self) -> str | None:
-        """What stands inside a reasoning tag, up to where the tag that closes it may begin."""
-        held, at = self._held, self._at
-        tag = held.find("<", at)
-        if tag != at:
-            return self._taken(tag if tag >= 0 else len(held))
-        begun = held[at : at + len(self._closing)].lower()
-        end = held.find(">", at, at + _MOST_HELD)
-        if begun == self._closing and end >= 0:
-            self._closing, self._at, self._at_line = "", end + 1, self._skips
-            return ""
-        if end < 0 and len(held) - at < _MOST_HELD and self._closing.startswith(begun):
-            return None
-        return self._taken(at + 1)
 
     def _taken(self, end: int) -> str:
         piece, self._at = self._held[self._at : end], end

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from surefoot.core.parse import scan
 from surefoot.core.parse.calls import (
     Draft,
     Found,
@@ -37,15 +38,6 @@ from surefoot.core.parse.marks import (
     past_deliverable,
     tool_call_family,
 )
-from surefoot.core.parse.scan import (
-    FENCES,
-    MOST_CALLS,
-    Seeker,
-    first_bracket,
-    inside_fence,
-    outside_fences,
-    skip_blanks,
-)
 from surefoot.types.dataclass import dataclass
 from surefoot.types.reply import Fault, ReplyWarning
 
@@ -66,28 +58,28 @@ class BodyReader:
         self._text = text
         self._tag = tag
         self._reading = reading
-        self._seek = Seeker(text)
+        self._seek = scan.Seeker(text)
         self.warnings: set[ReplyWarning] = set()
 
     def read(self, at: int) -> tuple[tuple[Draft, ...], int]:
         """The calls of the tag that opens at `at`, and where the text goes on behind it."""
         text, tag = self._text, self._tag
-        at = skip_blanks(text, at + len(tag.open))
+        at = scan.skip_blanks(text, at + len(tag.open))
         depth = 1
         while text.startswith(tag.open, at):
-            at = skip_blanks(text, at + len(tag.open))
+            at = scan.skip_blanks(text, at + len(tag.open))
             depth += 1
         if depth > 1:
             self.warnings.add("repaired_tags")
         if text.startswith(tag.close, at):
             return (Draft(fault=Fault("empty", f"{tag.open} holds nothing")),), at + len(tag.close)
         fenced = text.startswith(("```", "~~~"), at)
-        at = skip_blanks(text, inside_fence(text, at))
+        at = scan.skip_blanks(text, scan.inside_fence(text, at))
         close, again = self._seek.find(tag.close, at), self._seek.find(tag.open, at)
         has_end = close >= 0 and not 0 <= again < close
         limit = close if has_end else again if again >= 0 else len(text)
         if text[at : at + 1] not in ("{", "[", '"'):
-            opening = first_bracket(text, at, limit)
+            opening = scan.first_bracket(text, at, limit)
             if opening < 0:
                 cut = not has_end and (self._reading.cut or at >= len(text))
                 told = Fault(
@@ -106,9 +98,9 @@ class BodyReader:
     def _closed(self, at: int, depth: int) -> int:
         """Step over the end of the tag behind a value that ends at `at`; note what is amiss with it."""
         text, tag = self._text, self._tag
-        at = skip_blanks(text, at)
+        at = scan.skip_blanks(text, at)
         if text.startswith("```", at):
-            at = skip_blanks(text, at + 3)
+            at = scan.skip_blanks(text, at + 3)
         if not text.startswith(tag.close, at):
             if (close := self._seek.before(tag.close, (tag.open,), at)) < 0:
                 self.warnings.add("unclosed_tag")
@@ -117,14 +109,14 @@ class BodyReader:
             at = close
         at += len(tag.close)
         for _ in range(depth - 1):
-            inner = skip_blanks(text, at)
+            inner = scan.skip_blanks(text, at)
             if text.startswith(tag.close, inner):
                 at = inner + len(tag.close)
-        doubled = skip_blanks(text, at)
+        doubled = scan.skip_blanks(text, at)
         while text.startswith(tag.close, doubled):
             self.warnings.add("repaired_tags")
             at = doubled + len(tag.close)
-            doubled = skip_blanks(text, at)
+            doubled = scan.skip_blanks(text, at)
         return at
 
 
@@ -144,7 +136,7 @@ def found_in_tags(text: str, reading: Reading) -> Found | None:
     first = end = -1
     is_open = False
     at = 0
-    while len(drafts) <= MOST_CALLS and (step := walk.following(at)) is not None:
+    while len(drafts) <= scan.MOST_CALLS and (step := walk.following(at)) is not None:
         at = step.end()
         if step["marker"] == FUNCTION_CALL and function_call_family(text, step.start(), walk.seek):
             found, end = bodies.read(step.start())
@@ -182,7 +174,7 @@ def found_in_tags(text: str, reading: Reading) -> Found | None:
     return None
 
 
-_NEXT = re.compile(rf"(?P<mark>{TOOL_CALL}|{FUNCTION})|{FENCES}", re.MULTILINE)
+_NEXT = re.compile(rf"(?P<mark>{TOOL_CALL}|{FUNCTION})|{scan.FENCES}", re.MULTILINE)
 _FUNCTION = re.compile(r"""<function=\s*+["']?(?P<name>[^<>\s"']{1,200}+)["']?\s*+>?""")
 _PARAMETER = re.compile(r"""\s*+<parameter=\s*+["']?(?P<key>[^<>\s"']{1,200}+)["']?\s*+>""")
 _GLM_NAME = re.compile(r"[^\s<>{}\[\]]{1,200}+")
@@ -200,7 +192,7 @@ def read_tool_calls(text: str, start: int, reading: Reading) -> Found:
     drafts: list[Draft] = []
     family: FamilyName | None = None
     at = end = start
-    while len(drafts) <= MOST_CALLS and (step := outside_fences(_NEXT, text, at)) is not None:
+    while len(drafts) <= scan.MOST_CALLS and (step := scan.outside_fences(_NEXT, text, at)) is not None:
         if step["mark"] == TOOL_CALL:
             kind = tool_call_family(text, step.start(), calls.seek)
         else:
@@ -216,12 +208,10 @@ def read_tool_calls(text: str, start: int, reading: Reading) -> Found:
 
 
 class _ToolCalls:
-    """Reads the calls of one reply, one opening tag after the other; collects their warnings."""
-
     def __init__(self, text: str, reading: Reading) -> None:
         self._text = text
         self._reading = reading
-        self.seek = Seeker(text)
+        self.seek = scan.Seeker(text)
         self._bodies = BodyReader(text, Tag(TOOL_CALL, TOOL_CALL_END), reading)
         self.warnings = self._bodies.warnings
         self.is_framed = False
@@ -232,13 +222,13 @@ class _ToolCalls:
             return self._bodies.read(at)
         text, opened = self._text, 0
         while text.startswith(TOOL_CALL, at):
-            at = skip_blanks(text, at + len(TOOL_CALL))
+            at = scan.skip_blanks(text, at + len(TOOL_CALL))
             opened += 1
         if opened > 1:
             self.warnings.add("repaired_tags")
         draft, end = self._function(at) if kind == "qwen3_xml" else self._glm(at)
         for _ in range(opened):
-            if text.startswith(TOOL_CALL_END, close := skip_blanks(text, end)):
+            if text.startswith(TOOL_CALL_END, close := scan.skip_blanks(text, end)):
                 end = close + len(TOOL_CALL_END)
             elif kind == "qwen3_xml":
                 self.warnings.add("unclosed_tag")
@@ -252,7 +242,7 @@ class _ToolCalls:
             return Draft(fault=Fault("missing_name", "a function has no name")), at + len(FUNCTION)
         name = opening["name"]
         at = opening.end()
-        inside = skip_blanks(text, at)
+        inside = scan.skip_blanks(text, at)
         if text.startswith("{", inside):
             read = arguments_at(text, inside, (_FUNCTION_END,), reading, name, seek=self.seek)
             self.warnings |= read.warnings
@@ -261,49 +251,44 @@ class _ToolCalls:
         fault: Fault | None = None
         tool = reading.offered.find(name).tool
         while (parameter := _PARAMETER.match(text, at)) is not None:
-            value, at, closed = self._parameter(parameter.end())
-            key = parameter["key"]
-            if not closed:
-                return Draft(name, fault=Fault("truncated", f"the reply ends in the parameter {key[:60]}", name)), at
-            made, told = typed(value, key, tool, reading.rules())
+            start, key = parameter.end(), parameter["key"]
+            if (end := self.seek.before(_PARAMETER_END, (_PARAMETER_OPEN, FUNCTION), start)) >= 0:
+                at = end + len(_PARAMETER_END)
+            else:
+                end = at = self.seek.first((_PARAMETER_OPEN, _FUNCTION_END, TOOL_CALL_END, FUNCTION), start)
+            if end < 0:
+                told = Fault("truncated", f"the reply ends in the parameter {key[:60]}", name)
+                return Draft(name, fault=told), len(text)
+            made, told = typed(_EDGES.sub("", text[start:end]), key, tool, reading.rules())
             self.warnings |= told
             if key in arguments and arguments[key] != made:
                 fault = fault or Fault("malformed_arguments", f"{key[:60]} is given twice", name)
             arguments[key] = made
         end = past_closer(text, at, _END_OF_FUNCTION, self.seek, self.warnings)
-        rest = skip_blanks(text, at)  # more than the closer may be missing if it was cut, or ends inside a tag
+        rest = scan.skip_blanks(text, at)  # more than the closer may be missing if it was cut, or ends inside a tag
         is_open = text.startswith("<", rest) if rest < len(text) else not text.endswith(">", 0, at)
         if end == at and not text.startswith(_AFTER_CALL, rest) and (reading.cut or is_open):
             return Draft(name, fault=Fault("truncated", "the reply ends before the call does", name)), at
         return Draft(name, arguments, fault), end
-
-    def _parameter(self, start: int) -> tuple[str, int, bool]:
-        """The text of a parameter, where it ends, and whether anything closes it."""
-        text, seek = self._text, self.seek
-        if (end := seek.before(_PARAMETER_END, (_PARAMETER_OPEN, FUNCTION), start)) >= 0:
-            after = end + len(_PARAMETER_END)
-        else:
-            end = after = seek.first((_PARAMETER_OPEN, _FUNCTION_END, TOOL_CALL_END, FUNCTION), start)
-        return (_EDGES.sub("", text[start:end]), after, True) if end >= 0 else ("", len(text), False)
 
     def _glm(self, at: int) -> tuple[Draft, int]:
         """`NAME` with pairs of keys and values. Only its closing tag tells that such a call is complete."""
         text, seek, reading = self._text, self.seek, self._reading
         named = _GLM_NAME.match(text, at)
         name = named.group() if named else ""
-        at = skip_blanks(text, named.end() if named else at)
+        at = scan.skip_blanks(text, named.end() if named else at)
         tool = reading.offered.find(name).tool
         arguments: dict[str, object] = {}
         while text.startswith(_KEY, at):
             key_end = seek.find(_KEY_END, at)
-            value = skip_blanks(text, key_end + len(_KEY_END)) if key_end >= 0 else len(text)
+            value = scan.skip_blanks(text, key_end + len(_KEY_END)) if key_end >= 0 else len(text)
             value_end = seek.find(_VALUE_END, value) if text.startswith(_VALUE, value) else -1
             if value_end < 0:
                 break
             key = text[at + len(_KEY) : key_end].strip()
             arguments[key], told = typed(text[value + len(_VALUE) : value_end], key, tool, reading.rules())
             self.warnings |= told
-            at = skip_blanks(text, value_end + len(_VALUE_END))
+            at = scan.skip_blanks(text, value_end + len(_VALUE_END))
         if text.startswith(TOOL_CALL_END, at):
             self.is_framed = True
             return Draft(name, arguments), at

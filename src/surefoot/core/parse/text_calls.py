@@ -8,7 +8,7 @@ like a call, by a name in the place where some form has it. Source: spec/react.m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Literal
 
@@ -85,8 +85,19 @@ def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> 
     )
     forms = _forms(spelled) if names else ()
     blocks = [("", text)]
-    if names:
-        blocks += [block for block in _blocks(text, spelled) if len(block[1]) <= _MOST_CHARS]
+    if names:  # what may be a call at the end of the text: the fence that closes it, and lines that open a call
+        at, last = 0, -1
+        while (step := FENCE.search(text, at)) is not None:
+            last = skip_blanks(text, step.start()) if step["fence"] else -1
+            at = past_fence(text, step)
+        fence = fence_at(text, last) if last >= 0 else None
+        ends = fence is not None and skip_blanks(text, fence.end) == len(text)
+        found_at = [(text[: fence.start], fence.content(text))] if fence is not None and ends else []
+        opening = re.compile(rf"^[ \t]*+(?:[{{\[]|(?:functions\.)?(?:{spelled})\()", re.MULTILINE | re.IGNORECASE)
+        starts = [match.start() for match in opening.finditer(text) if match.start()]
+        some = [start for start in dict.fromkeys((*starts[:1], *starts[-1:])) if not _is_fenced(text, start)]
+        found_at += [(text[:start], text[start:]) for start in some]
+        blocks += [block for block in found_at if len(block[1]) <= _MOST_CHARS]
     held = HeldText(reply)
     among: TextCall | None = None
     for before, body in blocks:
@@ -100,22 +111,6 @@ def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> 
     return among or (_undecoded(text, blocks, spelled, offered) if names else None)
 
 
-def _blocks(text: str, spelled: str) -> Iterator[tuple[str, str]]:
-    """What may be a call at the end of a text, and the text before it."""
-    at, last = 0, -1
-    while (step := FENCE.search(text, at)) is not None:
-        last = skip_blanks(text, step.start()) if step["fence"] else -1
-        at = past_fence(text, step)
-    fence = fence_at(text, last) if last >= 0 else None
-    if fence is not None and skip_blanks(text, fence.end) == len(text):
-        yield text[: fence.start], fence.content(text)
-    opening = re.compile(rf"^[ \t]*+(?:[{{\[]|(?:functions\.)?(?:{spelled})\()", re.MULTILINE | re.IGNORECASE)
-    starts = [match.start() for match in opening.finditer(text) if match.start()]
-    for start in dict.fromkeys((*starts[:1], *starts[-1:])):
-        if not _is_fenced(text, start):
-            yield text[:start], text[start:]
-
-
 def _is_fenced(text: str, at: int) -> bool:
     return text.count("```", 0, at) % 2 == 1
 
@@ -124,7 +119,28 @@ def _decoded(before: str, body: str, read: Read, offered: Offered, held: HeldTex
     """The call that a block is, or holds."""
     parsed = read(body, "react")
     if tool := _tool_of(parsed, offered, held, body):
-        return _placed(before, body, parsed, tool)
+        content = "" if parsed.content == body else parsed.content or ""  # all of it, where nothing could be read
+        start = body.find(content) + len(content) if content.strip() else 0
+        end = parsed.used if parsed.used >= 0 else len(body)
+        ahead, call, behind = before + body[:start], body[start:end], body[end:].lstrip()
+        line = ahead.rpartition("\n")[2].strip()
+        is_apart = not line or parsed.format in ("react", "fenced_json")
+        if parsed.format in _MARKERLESS:
+            label = _LABEL.match(behind)  # steps that were written on without a result are no words about the first
+            goes_on = not _LATER_STEPS.isdisjoint(parsed.warnings)
+            goes_on = goes_on or (label is not None and not label["fence"] and not label["inline"])
+            is_last = goes_on or _WORD.search(_ANY_TAG.sub("", behind)) is None
+        else:  # a marker says that a call is meant, unless it stands in the middle of a sentence
+            is_apart = is_apart or line[-1] in ".:!?…。：！？"
+            is_last = is_apart or _WORD.search(_ANY_TAG.sub("", body[end:].partition("\n")[0])) is None
+            is_apart = is_last and not line.endswith("`")
+        if not is_apart or not is_last:
+            return TextCall(tool, call, "inside", parsed, _ANNOUNCED.search(line) is not None)
+        is_labelled = parsed.format == "react" and not body.lstrip().startswith(content.lstrip())  # as its thought
+        is_alone = not _WORD.search(before if is_labelled else ahead)
+        is_followed = bool(parsed.errors) or "trailing_text" in parsed.warnings
+        is_followed = is_followed or _WORD.search(_ANY_TAG.sub("", body[end:])) is not None
+        return TextCall(tool, call, "alone" if is_alone else "last", parsed, is_followed=is_followed)
     whole = body.strip()
     wrapped = _WRAPPED.fullmatch(whole)
     listed = f"[{_BETWEEN.sub('), ', whole.rstrip('; '))}]" if whole.endswith((")", ";")) else ""
@@ -198,32 +214,6 @@ def _has_both_labels(text: str) -> bool:
     return len({kind for label in _LABEL.finditer(text) for kind in ("action", "input") if label[kind]}) > 1
 
 
-def _placed(before: str, body: str, parsed: Parsed, tool: str) -> TextCall:
-    """The call with the place that it has in the text."""
-    content = "" if parsed.content == body else parsed.content or ""  # all of it, where nothing could be read
-    start = body.find(content) + len(content) if content.strip() else 0
-    end = parsed.used if parsed.used >= 0 else len(body)
-    ahead, call, behind = before + body[:start], body[start:end], body[end:].lstrip()
-    line = ahead.rpartition("\n")[2].strip()
-    is_apart = not line or parsed.format in ("react", "fenced_json")
-    if parsed.format in _MARKERLESS:
-        label = _LABEL.match(behind)  # steps that were written on without a result are no words about the first
-        goes_on = not _LATER_STEPS.isdisjoint(parsed.warnings)
-        goes_on = goes_on or (label is not None and not label["fence"] and not label["inline"])
-        is_last = goes_on or _WORD.search(_ANY_TAG.sub("", behind)) is None
-    else:  # a marker says that a call is meant, unless it stands in the middle of a sentence
-        is_apart = is_apart or line[-1] in ".:!?…。：！？"
-        is_last = is_apart or _WORD.search(_ANY_TAG.sub("", body[end:].partition("\n")[0])) is None
-        is_apart = is_last and not line.endswith("`")
-    if not is_apart or not is_last:
-        return TextCall(tool, call, "inside", parsed, _ANNOUNCED.search(line) is not None)
-    is_labelled = parsed.format == "react" and not body.lstrip().startswith(content.lstrip())  # as its thought
-    is_alone = not _WORD.search(before if is_labelled else ahead)
-    is_followed = bool(parsed.errors) or "trailing_text" in parsed.warnings
-    is_followed = is_followed or _WORD.search(_ANY_TAG.sub("", body[end:])) is not None
-    return TextCall(tool, call, "alone" if is_alone else "last", parsed, is_followed=is_followed)
-
-
 def _undecoded(text: str, blocks: Sequence[tuple[str, str]], spelled: str, offered: Offered) -> TextCall | None:
     """What looks like a call and decodes to none."""
     opened = rf"(?<![\w.-])(?:\w++\.)?(?:{spelled})\("
@@ -264,6 +254,5 @@ _BARE = r"""(?<![\w.-])(?:\w++\.)?(?:{0})["'`:\s]{{0,8}}\{{\s*+["'}}]"""
 
 
 def _named(form: re.Match[str], spelled: str, offered: Offered) -> str:
-    """The tool that a form names."""
     *_, last = re.finditer(spelled, form.group(), re.IGNORECASE)
     return offered.find(last.group()).name

@@ -83,8 +83,6 @@ def _recipient(head: str, reading: Reading) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """The tokens of a section of calls."""
-
     calls: str
     calls_end: str
     call: str
@@ -135,7 +133,13 @@ def read_section(text: str, start: int, reading: Reading, family: FamilyName) ->
             marks = (form.call_end, form.calls_end, form.call)
             read = arguments_at(text, arguments, marks, reading, name, seek=seek)
             draft = read.draft(name, call_id)
-            drafts.append(_named(draft, reading) if form is _KIMI and not name and draft.fault is None else draft)
+            if form is _KIMI and not name and draft.fault is None:
+                # of a call whose id is a bare counter, the only tool whose schema fits is meant
+                tools = reading.offered.tools if _COUNTER.fullmatch(call_id) is not None else ()
+                fitting = [one.name for one in tools if not reading.offered.check(one, draft.arguments).errors]
+                told = Fault("missing_name", f"the id {call_id[:60]!r} names no tool")
+                draft = replace(draft, name=fitting[0]) if len(fitting) == 1 else Draft(id=call_id, fault=told)
+            drafts.append(draft)
             warnings |= read.warnings
             end = past_closer(text, read.end, (form.call_end, form.call, form.calls_end), seek, warnings)
         at = seek.find(form.call, end)
@@ -150,15 +154,6 @@ def read_section(text: str, start: int, reading: Reading, family: FamilyName) ->
     else:
         fault = Fault("malformed_json", f"a call does not begin with {form.call}")
     return Found(family, (Draft(fault=fault),), text[:start], frame=False)
-
-
-def _named(draft: Draft, reading: Reading) -> Draft:
-    """The call whose id is a bare counter, by the name of the only tool whose schema fits."""
-    offered, is_counter = reading.offered, _COUNTER.fullmatch(draft.id) is not None
-    fitting = [one.name for one in offered.tools if is_counter and not offered.check(one, draft.arguments).errors]
-    if len(fitting) == 1:
-        return replace(draft, name=fitting[0])
-    return Draft(id=draft.id, fault=Fault("missing_name", f"the id {draft.id[:60]!r} names no tool"))
 
 
 _DSML_END = "</｜DSML｜function_calls>"
@@ -216,11 +211,23 @@ def _invoke(text: str, start: int, seek: Seeker, reading: Reading, warnings: set
         if close < 0:
             return Draft(name, fault=Fault("truncated", "the reply ends inside a parameter", name)), len(text)
         key = attributes.get("name", "")
-        made = _dsml_value(text[at:close], attributes, name, reading, warnings)
-        if isinstance(made, Fault):
-            fault = fault or made
+        given, is_text = text[at:close].strip(), attributes.get("string", "")
+        if is_text == "true":
+            arguments[key] = text[at:close]
+        elif is_text != "false":
+            arguments[key], told = typed(text[at:close], key, reading.offered.find(name).tool, reading.rules())
+            warnings |= told
         else:
-            arguments[key] = made[0]
+            try:
+                value = read(given, 0, reading.rules(at_end=True))
+                wrong = f"{key}: more than one value" if skip_blanks(given, value.end) < len(given) else ""
+            except NotJsonError as error:
+                wrong = f"{key}: {error.message} at character {error.position + 1}"
+            else:
+                if not wrong:
+                    arguments[key] = value.value
+                    warnings |= value.warnings
+            fault = fault or (Fault("malformed_json", wrong, name) if wrong else None)
         at = close + len(_DSML_PARAMETER_END)
     end = skip_blanks(text, at)
     if text.startswith(_INVOKE_END, end):
@@ -233,28 +240,6 @@ def _invoke(text: str, start: int, seek: Seeker, reading: Reading, warnings: set
     if is_open and (reading.cut or end < len(text)):
         fault = Fault("truncated", "the reply ends before the call does", name)
     return Draft(name, _unwrapped(arguments, name, reading), fault), at
-
-
-def _dsml_value(
-    text: str, attributes: Mapping[str, str], name: str, reading: Reading, warnings: set[ReplyWarning]
-) -> tuple[object] | Fault:
-    """The value of a parameter, in a tuple of its own, or what is wrong with it."""
-    key, is_string = attributes.get("name", ""), attributes.get("string", "")
-    if is_string == "true":
-        return (text,)
-    if is_string != "false":
-        made, told = typed(text, key, reading.offered.find(name).tool, reading.rules())
-        warnings |= told
-        return (made,)
-    stripped = text.strip()
-    try:
-        value = read(stripped, 0, reading.rules(at_end=True))
-    except NotJsonError as error:
-        return Fault("malformed_json", f"{key}: {error.message} at character {error.position + 1}", name)
-    if skip_blanks(stripped, value.end) < len(stripped):
-        return Fault("malformed_json", f"{key}: more than one value", name)
-    warnings |= value.warnings
-    return (value.value,)
 
 
 def _unwrapped(arguments: Mapping[str, object], name: str, reading: Reading) -> Mapping[str, object]:

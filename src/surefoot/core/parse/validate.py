@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from itertools import islice
 from typing import cast
@@ -79,7 +79,6 @@ def field_errors(error: ValidationError) -> Iterator[FieldError]:
 
 
 def _words(kind: ValidationErrorKind, here: object, message: str) -> str:
-    """What a value should be and is not."""
     kinds = ValidationErrorKind
     match kind:
         case kinds.Type(types):
@@ -239,11 +238,28 @@ class _Coercion:
     ) -> bool:
         place = tuple(error.instance_path)
         if isinstance(error.kind, ValidationErrorKind.AnyOf | ValidationErrorKind.OneOfNotValid):
-            return self._chosen(value, place, error.kind.context, coerced, removed)
+            # Whether one of the alternatives takes the value coerced; the first that does is taken.
+            context = error.kind.context
+            for errors in context:
+                if self._left < 0:
+                    return False
+                trial, own, gone = deepcopy(value), list[Place](), dict[Place, ValidationError]()
+                if not sum(self._mended(trial, error, own, gone) for error in errors):  # each of them is tried
+                    continue
+                trial, more, left = self.made(trial)
+                if not any(tuple(error.instance_path)[: len(place)] == place for error in left):
+                    value.clear()
+                    value.update(trial)
+                    coerced += [*own, *more]
+                    removed |= gone
+                    return True
+            return False
         here: object = value
         inside: dict[str | int, object] = {}
         for step in place:
-            if not _has(here, step):
+            row = as_list(here)
+            is_at = isinstance(step, int) and step < len(row) if row is not None else step in (as_object(here) or ())
+            if not is_at:
                 return False
             inside = cast("dict[str | int, object]", here)  # or a list: both are asked by a key that they have
             here = inside[step]
@@ -268,35 +284,6 @@ class _Coercion:
             inside[place[-1]] = made
             coerced.append(place)
         return done
-
-    def _chosen(
-        self,
-        value: dict[str, object],
-        place: Place,
-        context: Sequence[Sequence[ValidationError]],
-        coerced: list[Place],
-        removed: dict[Place, ValidationError],
-    ) -> bool:
-        """Whether one of the alternatives takes the value coerced; the first that does is taken."""
-        for errors in context:
-            if self._left < 0:
-                return False
-            trial, own, gone = deepcopy(value), list[Place](), dict[Place, ValidationError]()
-            if not sum(self._mended(trial, error, own, gone) for error in errors):  # each of them is tried
-                continue
-            trial, more, left = self.made(trial)
-            if not any(tuple(error.instance_path)[: len(place)] == place for error in left):
-                value.clear()
-                value.update(trial)
-                coerced += [*own, *more]
-                removed |= gone
-                return True
-        return False
-
-
-def _has(holder: object, step: str | int) -> bool:
-    row, members = as_list(holder), as_object(holder)
-    return step in members if members is not None else row is not None and isinstance(step, int) and step < len(row)
 
 
 def _holds_whole_float(value: object) -> bool:
@@ -351,8 +338,24 @@ def _without_halves(value: object) -> object:
 def coerce(value: object, types: frozenset[str]) -> tuple[bool, object]:
     """Whether the value becomes one of these types without loss, and what it then is."""
     match value:
-        case str():
-            return _from_text(value, types)
+        case str() as text:
+            if "integer" in types and (found := _INTEGER.fullmatch(text)):
+                return True, int(found.group(1))
+            if "number" in types and (found := _NUMBER.fullmatch(text)):
+                digits = found.group(1)
+                number = int(digits) if digits.lstrip("+-").isdigit() else float(digits)
+                return (True, number) if math.isfinite(number) else (False, text)
+            if "boolean" in types and text.strip() in _BOOLEANS:
+                return True, _BOOLEANS[text.strip()]
+            if not types.isdisjoint(("object", "array")):
+                stripped = text.strip()
+                try:
+                    value, end = decode(stripped, 0)
+                except NotJsonError:
+                    return False, text
+                if end == len(stripped) and (as_object(value) is not None or as_list(value) is not None):
+                    return type_name(value) in types, value
+            return False, text
         case bool() | None:
             return False, value
         case int() if "string" in types and value.bit_length() <= _MOST_BITS:
@@ -361,23 +364,3 @@ def coerce(value: object, types: frozenset[str]) -> tuple[bool, object]:
             return True, int(value)
         case _:
             return False, value
-
-
-def _from_text(text: str, types: frozenset[str]) -> tuple[bool, object]:
-    if "integer" in types and (found := _INTEGER.fullmatch(text)):
-        return True, int(found.group(1))
-    if "number" in types and (found := _NUMBER.fullmatch(text)):
-        digits = found.group(1)
-        number = int(digits) if digits.lstrip("+-").isdigit() else float(digits)
-        return (True, number) if math.isfinite(number) else (False, text)
-    if "boolean" in types and text.strip() in _BOOLEANS:
-        return True, _BOOLEANS[text.strip()]
-    if not types.isdisjoint(("object", "array")):
-        stripped = text.strip()
-        try:
-            value, end = decode(stripped, 0)
-        except NotJsonError:
-            return False, text
-        if end == len(stripped) and (as_object(value) is not None or as_list(value) is not None):
-            return type_name(value) in types, value
-    return False, text

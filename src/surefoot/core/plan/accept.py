@@ -27,7 +27,7 @@ from surefoot.types.outcomes import Ask
 from surefoot.types.plan import RESERVED_IDS, Add, Mark, Operation, Plan, PlanStep, SetParameters, Supersede
 from surefoot.types.plan_events import PlanEdited, PlanMade, ProposalRefused
 from surefoot.types.reflection import AddRemediationSteps, RemediationStep, ReplanningStrategy
-from surefoot.types.tools import Catalogue, ToolSpec
+from surefoot.types.tools import Catalogue
 
 MOST_FAULTS = 20
 """Faults that a refusal lists; of further ones it tells the number."""
@@ -248,7 +248,15 @@ def _faults_of(planning: Planning, state: State, unreadable: frozenset[str]) -> 
 
     `unreadable` are the steps whose fields do not fit their kind; what stands for them has no more than their id.
     """
-    tools, forbids = state.tools, _forbids(state)
+    tools, gate = state.tools, state.gate
+    effects: set[str] = set()
+    forbidden: set[str] = set()  # tools that the user's words forbid, whatever they are called with
+    if gate is not None and gate.known.config.mode == "enforce":
+        told = gate.known.words.anchor.constraints.constraints
+        limits = [one for one in told if one.constraint_type == "forbid" and one.condition.max_amount is None]
+        whole = [one.condition for one in limits if not (one.condition.target or one.condition.forbidden_targets)]
+        effects = {one.effect for one in whole if one.effect and not one.except_targets and not one.tool_name}
+        forbidden = {one.tool_name for one in whole if one.tool_name and not one.except_targets}
     live = {name: planning.steps[name].step for name in planning.live}
     bit = {name: 1 << at for at, name in enumerate(live)}
     above = dict.fromkeys(live, 0)  # the bits of all that a step depends on, directly or not; its own in a circle
@@ -270,7 +278,9 @@ def _faults_of(planning: Planning, state: State, unreadable: frozenset[str]) -> 
                 found.append(f"unknown_tool:{name}:{tool_id}")
             elif tool_id not in selected:
                 found.append(f"tool_not_selected:{name}:{tool_id}")
-            elif forbids(spec):
+            elif spec.name in forbidden or (
+                effects and gate and guess(spec, gate.known.config.guess).effect in effects
+            ):
                 found.append(f"outside_intent:{name}:{tool_id}")
         found += [f"unknown_dependency:{name}:{needed}" for needed in step.dependencies if needed not in live]
         if above[name] & bit[name]:
@@ -286,20 +296,6 @@ def _faults_of(planning: Planning, state: State, unreadable: frozenset[str]) -> 
             below = tuple(f"{key}{sign}" for key in later for sign in ".[")
             found += [f"bad_parameters:{name}:{path or '/'}" for path in known if not path.startswith(below)]
     return found
-
-
-def _forbids(state: State) -> Callable[[ToolSpec], bool]:
-    """Whether the user's words forbid a tool whatever it is called with; nobody forbids anything without a gate."""
-    gate = state.gate
-    if gate is None or gate.known.config.mode != "enforce":
-        return lambda _: False
-    found = gate.known.words.anchor.constraints.constraints
-    limits = [one for one in found if one.constraint_type == "forbid" and one.condition.max_amount is None]
-    whole = [one.condition for one in limits if not (one.condition.target or one.condition.forbidden_targets)]
-    effects = {one.effect for one in whole if one.effect and not one.except_targets and not one.tool_name}
-    names = {one.tool_name for one in whole if one.tool_name and not one.except_targets}
-    config = gate.known.config
-    return lambda spec: spec.name in names or guess(spec, config.guess).effect in effects
 
 
 # ------------------------------------------------------------------ a person signs

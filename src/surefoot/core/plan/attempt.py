@@ -26,24 +26,14 @@ from surefoot.core.state.roles import goes_on
 from surefoot.core.state.state import Call, Planning, State
 from surefoot.core.state.turn import changed
 from surefoot.core.text import json_text
-from surefoot.types.events import (
-    CallEnded,
-    CallStarted,
-    DoubtSettled,
-    Event,
-    InStep,
-    ModelFailed,
-    ModelReplied,
-    ModelTraitLearnt,
-    StepInner,
-)
+from surefoot.types import events
 from surefoot.types.guard_events import JudgementMade, PerceptionSanitised
 from surefoot.types.inner import CallPaused
 from surefoot.types.plan import ANSWER, PlanStep, StepError, StepExecutionResult
 from surefoot.types.plan_events import StepEnded, StepStarted
 from surefoot.types.reflection import PlanStats
 
-Apply = Callable[[State, Event], State]
+Apply = Callable[[State, events.Event], State]
 
 _ANSWERING = PlanStep(ANSWER, "answer", "response", instruction="Answer the task from these results.")
 """The step that writes the answer of a plan without a response step."""
@@ -156,7 +146,7 @@ def failed(state: State, planning: Planning, record: StepRecord, result: StepExe
 # ------------------------------------------------------------------ inside a step
 
 
-def inside(state: State, planning: Planning, event: InStep, apply: Apply) -> State:
+def inside(state: State, planning: Planning, event: events.InStep, apply: Apply) -> State:
     """Something happened inside a running step."""
     child, inner = planning.children.get(event.step_id), event.event
     if child is None or child.scope != f"{event.step_id}.{event.attempt}":
@@ -174,9 +164,9 @@ def inside(state: State, planning: Planning, event: InStep, apply: Apply) -> Sta
         after = changed(before, known=known, seen=before.seen + 1, turn=turn, elapsed_s=elapsed_s)
     else:
         after = apply(before, inner)
-    if isinstance(inner, ModelTraitLearnt):
+    if isinstance(inner, events.ModelTraitLearnt):
         state = changed(apply(state, inner), seen=state.seen)
-    elif isinstance(inner, ModelFailed) and inner.instead is not None:  # steps that begin later ask it at once
+    elif isinstance(inner, events.ModelFailed) and inner.instead is not None:  # steps that begin later ask it at once
         going_on = {**state.speakers, inner.role: goes_on(state.speakers[inner.role], inner.instead)}
         state = changed(state, speakers=going_on)
     planning = _noticed(state, planning, event.step_id, after, inner)
@@ -195,15 +185,15 @@ def inside(state: State, planning: Planning, event: InStep, apply: Apply) -> Sta
     return changed(state, planning=_settled(state, planning, event, after))
 
 
-def _has_acted(child: State, inner: StepInner) -> bool:
+def _has_acted(child: State, inner: events.StepInner) -> bool:
     """Whether a call with an effect has ended just now, with whatever outcome."""
-    call = child.call(inner.call_id) if isinstance(inner, CallEnded | DoubtSettled) else None
-    return call is not None and call.has_effect and (isinstance(inner, CallEnded) or call.result is not None)
+    call = child.call(inner.call_id) if isinstance(inner, events.CallEnded | events.DoubtSettled) else None
+    return call is not None and call.has_effect and (isinstance(inner, events.CallEnded) or call.result is not None)
 
 
-def _is_unknown(inner: StepInner, child: State) -> TypeGuard[CallEnded]:
+def _is_unknown(inner: events.StepInner, child: State) -> TypeGuard[events.CallEnded]:
     """Whether a call has ended and nobody knows whether it took effect: also where the tool itself ran out of time."""
-    if not isinstance(inner, CallEnded):
+    if not isinstance(inner, events.CallEnded):
         return False
     is_timeout = inner.result.error.startswith("timeout:")
     return inner.result.kind == "in_doubt" or (is_timeout and not _may_repeat(child.call(inner.call_id)))
@@ -213,22 +203,22 @@ def _may_repeat(call: Call | None) -> bool:
     return call is not None and call.spec is not None and call.spec.may_repeat
 
 
-def _noticed(state: State, planning: Planning, step_id: str, child: State, inner: StepInner) -> Planning:
+def _noticed(state: State, planning: Planning, step_id: str, child: State, inner: events.StepInner) -> Planning:
     """The planning with what a call inside a step has done, or has failed at."""
     match inner:
-        case ModelReplied(requests=requests):
+        case events.ModelReplied(requests=requests):
             return changed(planning, stats=counted(planning, llm_calls=requests))
         case JudgementMade(asking=asking) | PerceptionSanitised(asking=asking) if asking is not None:
             return changed(planning, stats=counted(planning, llm_calls=asking.requests))
-        case CallStarted():
+        case events.CallStarted():
             return changed(planning, stats=counted(planning, tool_calls=1))
         case CallPaused(inner=run):
             return changed(planning, stats=counted(planning, llm_calls=run.requests))
-        case CallEnded(call_id, inner=run):
+        case events.CallEnded(call_id, inner=run):
             call = child.call(call_id)
             if run is not None:
                 planning = changed(planning, stats=counted(planning, llm_calls=run.requests))
-        case DoubtSettled(call_id):
+        case events.DoubtSettled(call_id):
             call = child.call(call_id)
         case _:
             return planning
@@ -253,7 +243,7 @@ def _noticed(state: State, planning: Planning, step_id: str, child: State, inner
     return with_record(planning, replace(record, effects=effects, done_calls=record.done_calls | {mark}))
 
 
-def _settled(state: State, planning: Planning, event: InStep, child: State) -> Planning:
+def _settled(state: State, planning: Planning, event: events.InStep, child: State) -> Planning:
     """The planning with a step's own state as it is now, or with what has come of the step."""
     name = event.step_id
     children = {**planning.children, name: child}
@@ -268,7 +258,7 @@ def _settled(state: State, planning: Planning, event: InStep, child: State) -> P
         return changed(planning, answer=result.output, answer_fault=result.error.message if result.error else "")
     record = planning.steps[name]
     if result is None:  # in doubt from a call of which nobody knows, until its doubt is settled
-        is_settled = isinstance(event.event, DoubtSettled) and event.event.outcome != "unknown"
+        is_settled = isinstance(event.event, events.DoubtSettled) and event.event.outcome != "unknown"
         status = "running" if record.status == "in_doubt" and is_settled else record.status
         status = "in_doubt" if _is_unknown(event.event, child) else status
         return planning if status == record.status else with_record(planning, replace(record, status=status))

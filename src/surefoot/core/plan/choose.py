@@ -216,7 +216,6 @@ def previous_tools(planning: Planning) -> tuple[PreviousToolInfo, ...]:
 
 
 def _kept_open(planning: Planning, but: Iterable[str]) -> list[str]:
-    """The tools of steps that stay open whatever is planned anew."""
     strategy = planning.strategy.strategy if planning.strategy is not None else None
     out = frozenset(superseded_by(planning, strategy)) if strategy is not None else frozenset[str]()
     steps = [planning.steps[name].step for name in planning.open_steps if name not in out]
@@ -225,7 +224,6 @@ def _kept_open(planning: Planning, but: Iterable[str]) -> list[str]:
 
 
 def _spoken_of(state: State) -> tuple[str, ...]:
-    """The tools whose exact name stands in the user's words."""
     words = state.task.text if state.task is not None else ""
     alone = r"(?<![A-Za-z0-9_]){}(?![A-Za-z0-9_])"
     return tuple(name for name in offered_names(state) if re.search(alone.format(re.escape(name)), words))

@@ -14,17 +14,9 @@ from surefoot.core.plan.child import references_in
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.state import Planning
 from surefoot.core.state.turn import changed
+from surefoot.types import reflection
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.plan import Add, Mark, Operation, Plan, Reopen, SetDependencies, SetParameters, Skip, Supersede
-from surefoot.types.reflection import (
-    AddRemediationSteps,
-    AdjustDependencies,
-    FullReplan,
-    RemediationStep,
-    ReplanFromStep,
-    ReplanningStrategy,
-    SkipSteps,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +27,32 @@ class Edit:
     faults: tuple[str, ...] = ()
 
 
-def needs_planning(strategy: ReplanningStrategy) -> bool:
+def needs_planning(strategy: reflection.ReplanningStrategy) -> bool:
     """Whether a strategy takes a corrective selection and a decomposition before it can be applied."""
     match strategy:
-        case FullReplan() | ReplanFromStep():
+        case reflection.FullReplan() | reflection.ReplanFromStep():
             return True
-        case AddRemediationSteps(suggestions):
+        case reflection.AddRemediationSteps(suggestions):
             return any(isinstance(one, str) for one in suggestions)
-        case SkipSteps() | AdjustDependencies():
+        case reflection.SkipSteps() | reflection.AdjustDependencies():
             return False
         case _:
             assert_never(strategy)
 
 
-def edit_of(planning: Planning, strategy: ReplanningStrategy) -> Edit:
+def edit_of(planning: Planning, strategy: reflection.ReplanningStrategy) -> Edit:
     """The edit of a strategy; of one that needs planning first, only what is wrong with it already."""
     match strategy:
-        case FullReplan():
+        case reflection.FullReplan():
             return Edit()
-        case ReplanFromStep(step_id):
+        case reflection.ReplanFromStep(step_id):
             return Edit() if step_id in planning.live else Edit(faults=(f"unknown_step:{step_id}",))
-        case SkipSteps(step_ids):
+        case reflection.SkipSteps(step_ids):
             return _skipping(planning, step_ids)
-        case AdjustDependencies():
+        case reflection.AdjustDependencies():
             return _adjusting(planning, strategy)
-        case AddRemediationSteps(suggestions):
-            steps = [one for one in suggestions if isinstance(one, RemediationStep)]
+        case reflection.AddRemediationSteps(suggestions):
+            steps = [one for one in suggestions if isinstance(one, reflection.RemediationStep)]
             if needs_planning(strategy):
                 return Edit(faults=remedied(planning, steps).faults) if steps else Edit()
             return remedied(planning, steps)
@@ -68,11 +60,11 @@ def edit_of(planning: Planning, strategy: ReplanningStrategy) -> Edit:
             assert_never(strategy)
 
 
-def superseded_by(planning: Planning, strategy: ReplanningStrategy) -> tuple[str, ...]:
+def superseded_by(planning: Planning, strategy: reflection.ReplanningStrategy) -> tuple[str, ...]:
     """The steps that a strategy takes out of the plan, in plan order."""
-    if isinstance(strategy, FullReplan):
+    if isinstance(strategy, reflection.FullReplan):
         return tuple(name for name in planning.live if not planning.steps[name].is_done)
-    if not isinstance(strategy, ReplanFromStep):
+    if not isinstance(strategy, reflection.ReplanFromStep):
         return ()
     out = {strategy.step_id}
     left = [strategy.step_id]
@@ -115,7 +107,7 @@ def _skipping(planning: Planning, named: Sequence[str]) -> Edit:
     return Edit(faults=faults) if faults else Edit((*(Skip(name) for name in cascade), *_reopened(planning, skipped)))
 
 
-def _adjusting(planning: Planning, strategy: AdjustDependencies) -> Edit:
+def _adjusting(planning: Planning, strategy: reflection.AdjustDependencies) -> Edit:
     """R13: other dependencies and parameters of open steps, all at once."""
     if not strategy.adjustments:
         return Edit(faults=("no_adjustments",))
@@ -137,7 +129,7 @@ def _adjusting(planning: Planning, strategy: AdjustDependencies) -> Edit:
     return Edit(faults=tuple(faults)) if faults else Edit((*made, *_reopened(planning)))
 
 
-def remedied(planning: Planning, suggestions: Sequence[RemediationStep]) -> Edit:
+def remedied(planning: Planning, suggestions: Sequence[reflection.RemediationStep]) -> Edit:
     """R12: steps spliced in before or after others."""
     if not suggestions:
         return Edit(faults=("no_steps",))

@@ -19,25 +19,10 @@ from surefoot.core.state.plans import BLOCKED, Escalation, Loops, Shortlist, Ste
 from surefoot.core.state.roles import goes_on
 from surefoot.core.state.state import Planning, State
 from surefoot.core.state.turn import changed
+from surefoot.types import plan_events
 from surefoot.types.config import LoopConfig
 from surefoot.types.events import InStep, Speaker, ToolsSelected, ToolsShortlisted
 from surefoot.types.plan import PlanConfig, StepExecutionResult
-from surefoot.types.plan_events import (
-    Escalated,
-    PlanEdited,
-    PlanEvent,
-    PlanMade,
-    PlanSigned,
-    ProposalMade,
-    ProposalRefused,
-    RunEvaluated,
-    RunReflected,
-    StepEnded,
-    StepEvent,
-    StepReflected,
-    StepSkipped,
-    StepStarted,
-)
 from surefoot.types.reflection import FullReplan, ReflectionResult
 from surefoot.types.task import Task
 
@@ -64,7 +49,9 @@ def having_read(planning: Planning | None, message: str) -> Planning | None:
 
 
 def with_plan(
-    state: State, event: PlanEvent | StepEvent | ToolsSelected | ToolsShortlisted | InStep, apply: Apply
+    state: State,
+    event: plan_events.PlanEvent | plan_events.StepEvent | ToolsSelected | ToolsShortlisted | InStep,
+    apply: Apply,
 ) -> State:
     """The state once something has befallen its plan. `apply` folds what happens inside a step."""
     planning = state.planning
@@ -73,29 +60,33 @@ def with_plan(
         return state
     if isinstance(event, InStep):
         return inside(state, planning, event, apply)
-    if isinstance(event, StepStarted | ProposalMade | RunEvaluated | ToolsShortlisted):
+    if isinstance(
+        event, plan_events.StepStarted | plan_events.ProposalMade | plan_events.RunEvaluated | ToolsShortlisted
+    ):
         state = changed(state, elapsed_s=max(state.elapsed_s, event.elapsed_s))
-    if isinstance(event, ProposalMade):
+    if isinstance(event, plan_events.ProposalMade):
         requests = state.requests + (event.requests if event.by == "model" else 0)
         state = changed(state, usage=state.usage + event.message.usage, requests=requests, failure=None)
     made = _after(state, planning, event)
-    if isinstance(event, StepStarted):
+    if isinstance(event, plan_events.StepStarted):
         has_call = event.step_id in made.children and bool(made.children[event.step_id].calls)
         state = changed(state, calls_made=state.calls_made + has_call)
     return changed(state, planning=made)
 
 
 def _after(
-    state: State, planning: Planning, event: PlanEvent | StepEvent | ToolsSelected | ToolsShortlisted
+    state: State,
+    planning: Planning,
+    event: plan_events.PlanEvent | plan_events.StepEvent | ToolsSelected | ToolsShortlisted,
 ) -> Planning:
     match event:
-        case StepStarted():
+        case plan_events.StepStarted():
             return started(state, planning, event)
-        case ProposalMade(kind, by=by):
+        case plan_events.ProposalMade(kind, by=by):
             is_first = kind == "overall_reflection" and planning.tries == Tries()
             stats = counted(planning, llm_calls=event.requests, rounds=int(is_first)) if by == "model" else None
             return changed(planning, proposal=event, stats=stats or planning.stats)
-        case ProposalRefused():
+        case plan_events.ProposalRefused():
             planning = changed(planning, refusals=(*planning.refusals, event))
             if event.what in _REMARKS or (proposal := planning.proposal) is None:
                 return planning
@@ -117,26 +108,26 @@ def _after(
             )
         case ToolsShortlisted(names, best):
             return changed(planning, shortlist=Shortlist(names, best))
-        case PlanMade(plan):
+        case plan_events.PlanMade(plan):
             records = {step.step_id: StepRecord(step) for step in plan.steps}
             laid = laid_out(planning, records, records)
             return changed(laid, phase="running", plan=plan, original=plan.steps, **_DECIDED)
-        case PlanEdited():
+        case plan_events.PlanEdited():
             return _edited(state, planning, event)
-        case PlanSigned():
+        case plan_events.PlanSigned():
             return _signed(planning, event)
-        case StepReflected():
+        case plan_events.StepReflected():
             return _step_reflected(planning, event)
-        case Escalated(step_id, cause):
+        case plan_events.Escalated(step_id, cause):
             return changed(planning, escalation=Escalation(step_id, cause), queue=(), **_DECIDED)
-        case RunReflected():
+        case plan_events.RunReflected():
             return _run_reflected(planning, event)
-        case RunEvaluated(evaluation):
+        case plan_events.RunEvaluated(evaluation):
             return changed(planning, evaluations=(*planning.evaluations, evaluation))
-        case StepSkipped(step_id):
+        case plan_events.StepSkipped(step_id):
             record = replace(planning.steps[step_id], status="skipped")
             return having_done(without(planning, step_id), record)
-        case StepEnded(step_id, error=error, attempt=attempt):
+        case plan_events.StepEnded(step_id, error=error, attempt=attempt):
             step = planning.steps[step_id].step
             result = StepExecutionResult(step_id, step.kind, "", error, attempt=attempt, tool_id=step.tool_id)
             record = replace(planning.steps[step_id], attempt=attempt)
@@ -148,7 +139,7 @@ def _after(
 # ------------------------------------------------------------------ proposals and what is decided
 
 
-def _edited(state: State, planning: Planning, event: PlanEdited) -> Planning:
+def _edited(state: State, planning: Planning, event: plan_events.PlanEdited) -> Planning:
     cause = planning.escalation.cause if planning.escalation is not None else None
     held = {name: replace(planning.steps[name], due="") for name in planning.due}  # a retry that R7 has held up
     planning = changed(planning, steps={**planning.steps, **held}, due=())
@@ -168,7 +159,7 @@ def _edited(state: State, planning: Planning, event: PlanEdited) -> Planning:
     )
 
 
-def _signed(planning: Planning, event: PlanSigned) -> Planning:
+def _signed(planning: Planning, event: plan_events.PlanSigned) -> Planning:
     match event.decision:
         case "approved":
             return changed(planning, signed=event.version)
@@ -177,7 +168,9 @@ def _signed(planning: Planning, event: PlanSigned) -> Planning:
         case "revise":
             noted = (*planning.noted, event.note)
             if planning.edits:  # what has run stays: the note is answered by another repair of the plan
-                first = RunReflected("replan", BLOCKED, ReflectionResult())  # of a repair that nobody has reflected on
+                first = plan_events.RunReflected(
+                    "replan", BLOCKED, ReflectionResult()
+                )  # of a repair that nobody has reflected on
                 anew = replace((first, *planning.reflections)[-1], strategy=FullReplan())
                 return changed(planning, noted=noted, phase="redecomposing", strategy=anew, **_DECIDED)
             return changed(planning, noted=noted, phase="decomposing", plan=None, **_DECIDED)
@@ -185,7 +178,7 @@ def _signed(planning: Planning, event: PlanSigned) -> Planning:
             assert_never(event.decision)
 
 
-def _step_reflected(planning: Planning, event: StepReflected) -> Planning:
+def _step_reflected(planning: Planning, event: plan_events.StepReflected) -> Planning:
     record, name = planning.steps[event.step_id], event.step_id
     record = replace(record, reflected=(*record.reflected, event))
     if event.decision == "escalate":
@@ -202,7 +195,7 @@ def _step_reflected(planning: Planning, event: StepReflected) -> Planning:
     return with_record(planning, record, queue=queue, due=(*planning.due, name), stats=stats, **_DECIDED)
 
 
-def _run_reflected(planning: Planning, event: RunReflected) -> Planning:
+def _run_reflected(planning: Planning, event: plan_events.RunReflected) -> Planning:
     told = changed(planning, reflections=(*planning.reflections, event), **_DECIDED)
     if event.decision == "stop":
         return changed(told, stop=event)

@@ -14,21 +14,10 @@ from typing import Literal, TypeVar, cast, get_args
 
 from surefoot.core.parse.json_strict import NotJsonError, as_object
 from surefoot.core.parse.objects import read
+from surefoot.types import reflection
 from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import UsageError
 from surefoot.types.plan import RESERVED, PlanStep, ProposalKind, StepKind
-from surefoot.types.reflection import (
-    AddRemediationSteps,
-    AdjustDependencies,
-    Adjustment,
-    FullReplan,
-    ProblemClass,
-    RemediationStep,
-    ReplanFromStep,
-    ReplanningStrategy,
-    RootCause,
-    SkipSteps,
-)
 from surefoot.types.selection import ChangesFromPrevious, Replacement, ToolChange
 from surefoot.types.settings import is_number
 
@@ -99,7 +88,16 @@ def _objects(text: str) -> Iterator[tuple[Object, int, int] | None]:
         try:
             made = read(text, at)
         except NotJsonError:
-            end = _closed_at(text, at)
+            end, depth, is_quoted = -1, 0, False
+            for found in _SIGN.finditer(text, at):  # where the brace is closed, those in strings left out
+                sign = found.group()
+                if sign == '"':
+                    is_quoted = not is_quoted
+                elif not is_quoted and sign in "{}":
+                    depth += 1 if sign == "{" else -1
+                    if not depth:
+                        end = found.end()
+                        break
         else:
             end, value = made.end, as_object(made.value)
             if value is not None:
@@ -110,20 +108,6 @@ def _objects(text: str) -> Iterator[tuple[Object, int, int] | None]:
                 return
             end = at + 1  # a brace of prose
         at = text.find("{", end)
-
-
-def _closed_at(text: str, start: int) -> int:
-    """Where the brace at `start` is closed, those in strings left out; -1 where it is not."""
-    depth, is_quoted = 0, False
-    for found in _SIGN.finditer(text, start):
-        sign = found.group()
-        if sign == '"':
-            is_quoted = not is_quoted
-        elif not is_quoted and sign in "{}":
-            depth += 1 if sign == "{" else -1
-            if not depth:
-                return found.end()
-    return -1
 
 
 # ------------------------------------------------------------------ values
@@ -218,7 +202,7 @@ CHANGE: Form = {"tool_id": NAME, "reason": CHAPTER}
 PLAN: Form = {"context_understanding": CHAPTER, "description": CHAPTER, "task_type": LABEL}
 STEP_REFLECTION: Form = {
     **dict.fromkeys(("history_review", "error_analysis", "proposal"), CHAPTER),
-    "root_cause_category": _word(get_args(RootCause)),
+    "root_cause_category": _word(get_args(reflection.RootCause)),
     "root_cause": CHAPTER,
     "is_recoverable": FLAG,
     "confidence": PERCENT,
@@ -231,7 +215,7 @@ OVERALL_REFLECTION: Form = {
     **dict.fromkeys(("root_causes", "incorrect_assumptions", "alternative_approaches"), TEXTS),
     **dict.fromkeys(("optimization_suggestions", "lessons_learned"), TEXTS),
     "completion_percent": PERCENT,
-    "problem_class": _word(get_args(ProblemClass), "other"),
+    "problem_class": _word(get_args(reflection.ProblemClass), "other"),
     "repeated_failure": FLAG,
     "should_replan": FLAG,
     "replanning_strategy": OBJECT,
@@ -298,7 +282,7 @@ def step_of(given: Object) -> PlanStep | None:
         return None
 
 
-def remediation_of(given: object) -> RemediationStep | str | None:
+def remediation_of(given: object) -> reflection.RemediationStep | str | None:
     """A step that is put in beside others, or what it is to do in words; None where it is neither."""
     members = as_object(given)
     if members is None:
@@ -306,7 +290,7 @@ def remediation_of(given: object) -> RemediationStep | str | None:
     step = step_of(members)
     if step is None:
         return text_of(members.get("suggestion") or members.get("description")) or None
-    return read_form(RemediationStep, PLACE, members, step=step)
+    return read_form(reflection.RemediationStep, PLACE, members, step=step)
 
 
 def suggested_steps(strategy: object) -> tuple[DraftStep, ...]:
@@ -325,17 +309,17 @@ def suggested_steps(strategy: object) -> tuple[DraftStep, ...]:
 
 _SUGGESTIONS = Field(lambda given: tuple(filter(None, map(remediation_of, list_of(given)))))
 
-STRATEGIES: Mapping[str, tuple[Callable[..., ReplanningStrategy], Form]] = {
-    "adjust_dependencies": (AdjustDependencies, {"adjustments": _list(Adjustment, ADJUSTMENT)}),
-    "add_remediation_steps": (AddRemediationSteps, {"suggestions": _SUGGESTIONS}),
-    "skip_steps": (SkipSteps, {"step_ids": NAMES, "reason": CHAPTER}),
-    "replan_from_step": (ReplanFromStep, {"step_id": NAME, "reason": CHAPTER}),
-    "full_replan": (FullReplan, {}),
+STRATEGIES: Mapping[str, tuple[Callable[..., reflection.ReplanningStrategy], Form]] = {
+    "adjust_dependencies": (reflection.AdjustDependencies, {"adjustments": _list(reflection.Adjustment, ADJUSTMENT)}),
+    "add_remediation_steps": (reflection.AddRemediationSteps, {"suggestions": _SUGGESTIONS}),
+    "skip_steps": (reflection.SkipSteps, {"step_ids": NAMES, "reason": CHAPTER}),
+    "replan_from_step": (reflection.ReplanFromStep, {"step_id": NAME, "reason": CHAPTER}),
+    "full_replan": (reflection.FullReplan, {}),
 }
 """The five strategies, the smallest first."""
 
 
-def strategy_of(given: object) -> ReplanningStrategy | Literal["unknown"] | None:
+def strategy_of(given: object) -> reflection.ReplanningStrategy | Literal["unknown"] | None:
     """A strategy as a model writes it: None for none, "unknown" for one of another name or no object at all."""
     if given is None:
         return None

@@ -108,7 +108,6 @@ def fields_of(record: StepRecord) -> str:
 
 
 def _failed(state: State, planning: Planning, record: StepRecord) -> tuple[str, ...]:
-    """Parameters, and each attempt with what was decided about it."""
     attempts: list[str] = []
     for one in record.failures:
         error = one.error
@@ -178,7 +177,6 @@ def clipped(text: str, most: int) -> str:
 
 
 def _fitted(sections: Mapping[str, _Entries], most: int) -> str:
-    """The sections within so many bytes."""
     figures, *told = sections.values()
     done, failed = sections[_DONE], sections[_FAILED]
     levels = {id(entry): 0 for entries in (figures, *told) for entry in entries}

@@ -24,23 +24,11 @@ from dataclasses import replace
 from typing import Literal
 
 from surefoot.core.guard.judge import is_paused, questions
+from surefoot.core.plan import limits
 from surefoot.core.plan.accept import is_unsigned
 from surefoot.core.plan.attempt import start_of
 from surefoot.core.plan.child import give_up, in_step, with_whole
 from surefoot.core.plan.choose import offered_names, selected
-from surefoot.core.plan.limits import (
-    after_limit,
-    answer_without,
-    asking,
-    calls_left,
-    concluded,
-    done,
-    limit_of,
-    llm_spent,
-    same_error,
-    set_limits,
-    spent,
-)
 from surefoot.core.plan.reflect import after_all_tries, decided
 from surefoot.core.state.plans import WANTED
 from surefoot.core.state.repeats import config_of, is_beside_agent, is_made_beside, reached
@@ -77,11 +65,13 @@ def plan_moves(state: State, planning: Planning, under_way: frozenset[Move], row
     """What to start now, besides what is under way. The first row that applies decides."""
     if planning.proposal is not None:
         return (Record(decided(state, planning, planning.proposal)),)
-    if state.failure is not None and not spent(state, planning):  # a reply that the deadline cut off is not a failure
+    if state.failure is not None and not limits.spent(
+        state, planning
+    ):  # a reply that the deadline cut off is not a failure
         kind = state.failure.kind
         ending = Failed(kind if kind in _NAMED_FAILURES else "model_unavailable", state.failure.message)
         is_held = under_way or rows.standing(state) == "in_doubt"  # what a death left open is settled first (R18)
-        return () if is_held else concluded(state, planning, ending)
+        return () if is_held else limits.concluded(state, planning, ending)
     if planning.phase == "running" and planning.plan is not None:
         return () if is_unsigned(planning) else _Running(state, planning, under_way, rows).moves()
     if under_way:
@@ -92,13 +82,13 @@ def plan_moves(state: State, planning: Planning, under_way: frozenset[Move], row
         return (Record((selected(state, planning, names, {}, "all"),)),)
     followed = after_all_tries(state, planning, "")
     if isinstance(followed, Failed):
-        return concluded(state, planning, followed)
+        return limits.concluded(state, planning, followed)
     if followed is not None:
         return (Record(followed),)
     if is_selecting and planning.shortlist is None:
         return (Shortlist(planning.stats.replans),)
-    if limit := spent(state, planning) or llm_spent(state, planning):
-        ending = RunEnded(Stopped(limit, answer_without(planning, limit)))
+    if limit := limits.spent(state, planning) or limits.llm_spent(state, planning):
+        ending = RunEnded(Stopped(limit, limits.answer_without(planning, limit)))
         return () if _is_asked(state, planning) else (Record((ending,)),)
     return (moves.Ask(WANTED[planning.phase], "", planning.stats.llm_calls),)
 
@@ -133,7 +123,7 @@ class _Running:
     def moves(self) -> Moves:
         """The moves of the first rows that have any."""
         state, planning = self.state, self.planning
-        if (limit := spent(state, planning)) and (  # one that was done when its time ran out is as good as any
+        if (limit := limits.spent(state, planning)) and (  # one that was done when its time ran out is as good as any
             planning.escalation is not None or any(one.status not in _ENDED for one in planning.steps.values())
         ):
             return () if _is_asked(state, planning) else self._cut_off(Stopped(limit))
@@ -141,7 +131,7 @@ class _Running:
         if (told := self._of_children(is_over=over is not None)) is not None:
             return (told,)
         if self.broken is not None:
-            return () if self.under_way or self._in_doubt() else concluded(state, planning, self.broken)
+            return () if self.under_way or self._in_doubt() else limits.concluded(state, planning, self.broken)
         if over is not None:  # by a person's no to the plan, or by a limit of a step: nothing goes on but the answer
             return tuple(self.started) or self._cut_off(over)
         if self.limit and not self.under_way and not self.started:
@@ -151,12 +141,23 @@ class _Running:
             ending = CompletedPartial("", stop.reason) if is_partial else Stopped(stop.reason)
             if self.started or self.under_way:
                 return tuple(self.started)
-            return concluded(state, planning, ending)
-        if (config := set_limits(state)) is not None and state.limit_due:
+            return limits.concluded(state, planning, ending)
+        if (config := limits.set_limits(state)) is not None and state.limit_due:
             return (Record((reached(state.limit_due[0], config.on_limit_reached),)),)
         if planning.escalation is not None:
-            return self._drained()
-        if (follows := after_limit(state, planning)) is not None:
+            # R7: what is in flight ends, then the run is thought about; a doubt about an effect is settled first.
+            if not self._is_quiet():
+                return tuple(self.started)
+            if self._in_doubt() or self.is_paused:
+                return ()
+            followed = after_all_tries(self.state, self.planning, "")
+            if isinstance(followed, Failed):
+                return limits.concluded(self.state, self.planning, followed)
+            if limit := limits.llm_spent(self.state, self.planning):
+                self.limit = limit
+                return self._ended_by_limit()
+            return (moves.Ask("overall_reflection", "", self.planning.stats.llm_calls),)
+        if (follows := limits.after_limit(state, planning)) is not None:
             is_early = isinstance(follows, PlanEdited) and not self._is_quiet()
             return tuple(self.started) if is_early else (Record((follows,)),)
         if told := self._reflection():
@@ -165,12 +166,25 @@ class _Running:
             return (Record(tuple(events)),)
         if self.started or self.under_way:
             return tuple(self.started)
-        return self._ended_by_limit() if self.limit else self._at_rest()
+        if self.limit:
+            return self._ended_by_limit()
+        # nothing runs, nothing is ready
+        is_answering = ANSWER in planning.children and not self.is_unanswered
+        if is_answering or self.stalled or state.asked or self._doubtful():
+            return ()
+        if still_open := planning.open_steps:
+            return (Record((Escalated(still_open[0], planning.steps[still_open[0]].cause),)),)
+        seen = {one.name for one in planning.evaluations}
+        if unasked := [name for name in planning.config.evaluators if name not in seen]:
+            return (Evaluate(unasked[0], planning.version),)
+        if failed := [one.name for one in planning.evaluations if not one.passed]:
+            return (Record((Escalated("", ("evaluation", failed[0], "")),)),)
+        return limits.concluded(state, planning, limits.done(planning))
 
     def _ended_by_limit(self) -> Moves:
         """The end, once a person has spoken: a question, or a doubt about a call that must not be repeated (R18)."""
         is_held = self._in_doubt() or _is_asked(self.state, self.planning)
-        return () if is_held else concluded(self.state, self.planning, Stopped(self.limit))
+        return () if is_held else limits.concluded(self.state, self.planning, Stopped(self.limit))
 
     def _cut_off(self, ending: Stopped) -> Moves:
         """R17: nothing new starts; what is still open of calls when nothing is under way is given up."""
@@ -186,7 +200,7 @@ class _Running:
         if events:
             return (Record(events),)
         may_write = not self.state.stuck or config_of(self.state).on_limit_reached == LimitAction.AnswerNow
-        return concluded(self.state, self.planning, ending, may_write=may_write)
+        return limits.concluded(self.state, self.planning, ending, may_write=may_write)
 
     def _of_children(self, *, is_over: bool) -> Record | None:
         """What running steps ask for: the first that only goes on record comes back, the others are to be started.
@@ -209,7 +223,7 @@ class _Running:
             if not asked and not mine:
                 self.stalled.append(name)
             for move in asked:
-                if limit := limit_of(name, move, self.state, self.planning, (self.under_way, self.started)):
+                if limit := limits.limit_of(name, move, self.state, self.planning, (self.under_way, self.started)):
                     if name == ANSWER:
                         self.is_unanswered = True  # what there is is told in its place
                     else:
@@ -234,7 +248,7 @@ class _Running:
         """The requests that are reckoned with, the first ones of steps that have just begun among them."""
         children = self.planning.children.items()
         fresh = {name for name, child in children if child.turn is None and name not in self.stalled}
-        return len(asking((*self.under_way, *self.started)) | fresh)
+        return len(limits.asking((*self.under_way, *self.started)) | fresh)
 
     def _is_held_up(self, name: str, child: State, move: StepMove) -> bool:
         """Whether a move has to wait: a question stops all that is new, and some tools run one call at a time."""
@@ -250,24 +264,10 @@ class _Running:
                     return True
         return False
 
-    def _drained(self) -> Moves:
-        """R7: what is in flight ends, then the run is thought about; a doubt about an effect is settled first."""
-        if not self._is_quiet():
-            return tuple(self.started)
-        if self._in_doubt() or self.is_paused:
-            return ()
-        followed = after_all_tries(self.state, self.planning, "")
-        if isinstance(followed, Failed):
-            return concluded(self.state, self.planning, followed)
-        if limit := llm_spent(self.state, self.planning):
-            self.limit = limit
-            return self._ended_by_limit()
-        return (moves.Ask("overall_reflection", "", self.planning.stats.llm_calls),)
-
     def _is_quiet(self) -> bool:
         """Whether what is in flight has ended; what the engine tries again is part of that."""
         ended = {*self.stalled, ANSWER} if self.is_unanswered else self.stalled
-        if (left := calls_left(self.planning)) is None or left > 0:
+        if (left := limits.calls_left(self.planning)) is None or left > 0:
             self._waits()
         return not (self.started or self.under_way or any(name not in ended for name in self.planning.children))
 
@@ -286,13 +286,13 @@ class _Running:
         name = self.waiting[0]
         record = planning.steps[name]
         if record.times_failed_so >= planning.config.same_error_limit:
-            return Record(same_error(record))
+            return Record(limits.same_error(record))
         if self.is_paused or any(isinstance(move, moves.Ask) for move in self.under_way):
             return None
         followed = after_all_tries(self.state, planning, name)
         if isinstance(followed, tuple):
             return Record(followed)
-        if limit := llm_spent(self.state, planning, asked=self._asked()):
+        if limit := limits.llm_spent(self.state, planning, asked=self._asked()):
             self.limit = limit
         else:
             self.started.append(moves.Ask("step_reflection", name, planning.stats.llm_calls))
@@ -307,7 +307,7 @@ class _Running:
         running = sum(name not in (*self.stalled, ANSWER) for name in planning.children)
         free = planning.config.max_parallel - running - len(self.waiting) - len(planning.due)
         asked = self._asked()
-        left = calls_left(planning)
+        left = limits.calls_left(planning)
         again = [planning.steps[name] for name in planning.due if name not in self.busy]
         if any(one.step.kind == "tool" for one in again) and left is not None and left <= 0:
             self.limit = "tool_budget"
@@ -322,7 +322,7 @@ class _Running:
             if record.step.kind == "skip":
                 return [StepSkipped(name, record.step.instruction, "planner")]
             if record.step.kind != "tool":
-                self.limit = llm_spent(self.state, planning, asked=asked)
+                self.limit = limits.llm_spent(self.state, planning, asked=asked)
                 asked += 1
             elif left is not None:
                 self.limit = "tool_budget" if left <= 0 else ""
@@ -345,22 +345,6 @@ class _Running:
                 asked_s = error.retry_after_s if error is not None else None
                 wait_s = asked_s if asked_s is not None else FIRST_WAIT_S * 2**record.transient
                 self.started.append(Wait(name, record.attempt + 1, wait_s))
-
-    def _at_rest(self) -> Moves:
-        """Nothing runs, nothing is ready."""
-        planning = self.planning
-        is_answering = ANSWER in planning.children and not self.is_unanswered
-        if is_answering or self.stalled or self.state.asked or self._doubtful():
-            return ()
-        if still_open := planning.open_steps:
-            return (Record((Escalated(still_open[0], planning.steps[still_open[0]].cause),)),)
-        seen = {one.name for one in planning.evaluations}
-        for name in planning.config.evaluators:
-            if name not in seen:
-                return (Evaluate(name, planning.version),)
-        if failed := [one.name for one in planning.evaluations if not one.passed]:
-            return (Record((Escalated("", ("evaluation", failed[0], "")),)),)
-        return concluded(self.state, planning, done(planning))
 
 
 def held_up(state: State, planning: Planning, standing: Callable[[State], Standing]) -> Standing:

@@ -13,30 +13,10 @@ from dataclasses import replace
 from hashlib import sha256
 
 from surefoot.core.parse.json_strict import as_object
-from surefoot.core.plan.accept import (
-    LONGEST_FAULT,
-    draft_faults,
-    edit_faults,
-    edited,
-    listed,
-    made_before,
-    marked,
-    plan_given,
-)
+from surefoot.core.plan import accept, forms
 from surefoot.core.plan.child import references_in
 from surefoot.core.plan.choose import fallback, selection_given
 from surefoot.core.plan.edits import Edit, edit_of, needs_planning
-from surefoot.core.plan.forms import (
-    MALFORMED,
-    OVERALL_REFLECTION,
-    STEP_REFLECTION,
-    Object,
-    decision_in,
-    read_form,
-    strategy_of,
-    suggested_steps,
-    text_of,
-)
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.repeats import fingerprint
 from surefoot.core.state.state import Planning, State
@@ -50,7 +30,6 @@ from surefoot.types.reflection import (
     FullReplan,
     ReflectionResult,
     ReplanEntireTask,
-    ReplanningStrategy,
     RetryWithAdjustedParams,
     RetryWithAlternativeTool,
     StepAction,
@@ -67,14 +46,14 @@ _AGREEING: Mapping[str, str] = {"parameter_error": "retry_with_params", "tool_er
 
 def decided(state: State, planning: Planning, proposal: ProposalMade) -> tuple[Event, ...]:
     """What is put on record about a proposal."""
-    given = decision_in(proposal.message.content, proposal.kind)
+    given = forms.decision_in(proposal.message.content, proposal.kind)
     if given is None:
-        return (ProposalRefused(proposal.kind, MALFORMED, proposal.kind, proposal.about),)
+        return (ProposalRefused(proposal.kind, forms.MALFORMED, proposal.kind, proposal.about),)
     match proposal.kind:
         case "select_initial" | "select_corrective":
             return selection_given(state, planning, given)
         case "decompose":
-            return (plan_given(state, planning, given, by=proposal.by),)
+            return (accept.plan_given(state, planning, given, by=proposal.by),)
         case "step_reflection":
             return step_reflected(state, planning, proposal.about, given)
         case "overall_reflection":
@@ -106,7 +85,7 @@ def after_all_tries(state: State, planning: Planning, about: str) -> tuple[Event
 
 
 def step_reflected(
-    state: State, planning: Planning, step_id: str, given: Object
+    state: State, planning: Planning, step_id: str, given: forms.Object
 ) -> tuple[ProposalRefused | StepReflected, ...]:
     """What follows from a reflection on a step: a retry, an escalation, or a refusal for which it is asked again.
 
@@ -114,22 +93,25 @@ def step_reflected(
     """
     record, step = planning.steps[step_id], planning.steps[step_id].step
     suggested = as_object(given.get("suggested_action")) or {}
-    name, data = text_of(suggested.get("type")), suggested.get("data")
+    name, data = forms.text_of(suggested.get("type")), suggested.get("data")
     new = as_object(data) or {}
 
     def refused(what: str, detail: str) -> tuple[ProposalRefused]:
-        return (ProposalRefused("step_reflection", what, detail[:LONGEST_FAULT], step_id),)
+        return (ProposalRefused("step_reflection", what, detail[: accept.LONGEST_FAULT], step_id),)
 
     action: StepAction
     match name:
         case "trigger_overall_reflection":
-            return (_told(record, given, TriggerOverallReflection(text_of(data))),)
+            return (_told(record, given, TriggerOverallReflection(forms.text_of(data))),)
         case "replan_entire_task":
-            return (*refused("step_cannot_replan", step_id), _told(record, given, ReplanEntireTask(text_of(data))))
+            return (
+                *refused("step_cannot_replan", step_id),
+                _told(record, given, ReplanEntireTask(forms.text_of(data))),
+            )
         case "retry_with_params" if not new:
             return refused("empty_params", step_id)
         case "retry_with_params" if step.kind != "tool":
-            instruction = text_of(new.get("instruction"))
+            instruction = forms.text_of(new.get("instruction"))
             if not instruction.strip():
                 return refused("empty_params", step_id)
             if fingerprint(step.kind, instruction) in planning.failed_calls:
@@ -141,7 +123,7 @@ def step_reflected(
             action, tool_id = RetryWithAdjustedParams(new), step.tool_id
         case "retry_with_tool" if step.kind == "tool":
             new = new or {"tool_id": data}
-            tool_id, parameters = text_of(new.get("tool_id")), as_object(new.get("parameters"))
+            tool_id, parameters = forms.text_of(new.get("tool_id")), as_object(new.get("parameters"))
             if state.tools.get(tool_id) is None:
                 return refused("unknown_tool", tool_id)
             if planning.selected is not None and tool_id not in planning.selected:
@@ -150,19 +132,19 @@ def step_reflected(
             action = RetryWithAlternativeTool(tool_id, parameters)
         case _:
             return refused("unknown_action", name)
-    before = made_before(planning, state.tools, tool_id, made)
+    before = accept.made_before(planning, state.tools, tool_id, made)
     if "failed" in before:
         return refused("repeat_failure", f"{step_id}:{tool_id}")
     if before:
         return refused("repeats_completed_call", f"{step_id}:{tool_id}")
-    unanchored = marked(state, planning, replace(step, tool_id=tool_id, parameters=made)).unanchored
+    unanchored = accept.marked(state, planning, replace(step, tool_id=tool_id, parameters=made)).unanchored
     told = _told(record, given, action)
     return (replace(told, tool_id=tool_id, parameters=made, unanchored=unanchored),)
 
 
-def _told(record: StepRecord, given: Object, action: StepAction) -> StepReflected:
+def _told(record: StepRecord, given: forms.Object, action: StepAction) -> StepReflected:
     """The decision about a step, with what in its reflection contradicts the action, which decides."""
-    reflection = read_form(StepReflection, STEP_REFLECTION, given, suggested_action=action)
+    reflection = forms.read_form(StepReflection, forms.STEP_REFLECTION, given, suggested_action=action)
     category, notes = reflection.root_cause_category, list[str]()
     if category is not None and _AGREEING.get(category, "trigger_overall_reflection") != action.type:
         notes.append(f"{category} beside {action.type}")
@@ -177,15 +159,15 @@ def _told(record: StepRecord, given: Object, action: StepAction) -> StepReflecte
 
 
 def run_reflected(
-    state: State, planning: Planning, given: Object
+    state: State, planning: Planning, given: forms.Object
 ) -> tuple[ProposalRefused | RunReflected | PlanEdited, ...]:
     """R8, in its order, also when the model is asked again: stop, or one of the five strategies."""
     assert planning.escalation is not None  # noqa: S101  # it is asked for because of one
     cause = planning.escalation.cause
     proposed = given.get("replanning_strategy")
-    read = strategy_of(proposed)
+    read = forms.strategy_of(proposed)
     own = None if read == "unknown" else read
-    reflection = read_form(ReflectionResult, OVERALL_REFLECTION, given, replanning_strategy=own)
+    reflection = forms.read_form(ReflectionResult, forms.OVERALL_REFLECTION, given, replanning_strategy=own)
     refused: tuple[ProposalRefused, ...] = ()
     pending = [n for n in planning.open_steps if planning.steps[n].step.must_succeed]
     config = planning.config
@@ -209,34 +191,31 @@ def run_reflected(
         return (*refused, RunReflected("stop", cause, reflection, ending, reason, None, percent, is_disputed))
     if read == "unknown":
         members = as_object(proposed)
-        name = text_of(proposed if members is None else members.get("type"))
+        name = forms.text_of(proposed if members is None else members.get("type"))
         return (*refused, _invalid([f"unknown_strategy:{name}"]))
     strategy = read if read is not None else FullReplan()
-    edit = _edit(state, planning, strategy, proposed)
+    # The edit of a strategy, held to its own rules and, as any draft, to those of R1; or all that is wrong with it.
+    draft = forms.suggested_steps(proposed) if isinstance(strategy, AddRemediationSteps) else ()
+    found = accept.draft_faults(planning, draft, state.tools) if draft else []
+    if len(draft) > planning.config.max_steps:
+        edit = Edit(faults=tuple(found))
+    else:
+        found += [f"bad_kind:{one.step_id}" for one in draft if one.step is None]
+        edit = edit_of(planning, strategy)
+        faults = list(dict.fromkeys((*edit.faults, *found)))
+        if not faults and not needs_planning(strategy):
+            faults = accept.edit_faults(state, planning, edit.operations)
+        edit = Edit(faults=tuple(faults)) if faults else edit
     if edit.faults:
         return (*refused, _invalid(edit.faults))
     told = RunReflected("replan", cause, reflection, "", "", strategy, percent, is_disputed)
     if needs_planning(strategy):
         return (*refused, told)
-    return (*refused, told, edited(state, planning, strategy, edit.operations))
-
-
-def _edit(state: State, planning: Planning, strategy: ReplanningStrategy, proposed: object) -> Edit:
-    """The edit of a strategy, held to its own rules and, as any draft, to those of R1; or all that is wrong with it."""
-    draft = suggested_steps(proposed) if isinstance(strategy, AddRemediationSteps) else ()
-    found = draft_faults(planning, draft, state.tools) if draft else []
-    if len(draft) > planning.config.max_steps:
-        return Edit(faults=tuple(found))
-    found += [f"bad_kind:{one.step_id}" for one in draft if one.step is None]
-    edit = edit_of(planning, strategy)
-    faults = list(dict.fromkeys((*edit.faults, *found)))
-    if not faults and not needs_planning(strategy):
-        faults = edit_faults(state, planning, edit.operations)
-    return Edit(faults=tuple(faults)) if faults else edit
+    return (*refused, told, accept.edited(state, planning, strategy, edit.operations))
 
 
 def _invalid(faults: Sequence[str]) -> ProposalRefused:
-    return ProposalRefused("overall_reflection", "invalid_strategy", listed(faults))
+    return ProposalRefused("overall_reflection", "invalid_strategy", accept.listed(faults))
 
 
 # ------------------------------------------------------------------ progress

@@ -21,15 +21,9 @@ from surefoot.core.state.plans import BLOCKED
 from surefoot.core.state.state import Planning, State, subset
 from surefoot.core.text import json_text
 from surefoot.core.view.shape import required_only
+from surefoot.types import reflection
 from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import PlanStep, ProposalKind, StepExecutionResult
-from surefoot.types.reflection import (
-    AddRemediationSteps,
-    OverallReflectionContext,
-    OverallReflectionGuidance,
-    ReflectionContext,
-    ReplanFromStep,
-)
 from surefoot.types.selection import ReplanningToolSelectionContext
 from surefoot.types.task import Task
 from surefoot.types.tools import ToolSpec, Trust
@@ -79,7 +73,25 @@ def prompt_for(state: State, planning: Planning, kind: ProposalKind, about: str)
         case "overall_reflection":
             own = _of_run(state, planning)
         case "select_corrective":
-            own = _corrective(state, planning)
+            context = selection_context(state, planning)
+            trust = planning.words_trust
+            used = [
+                f"{attribute(one.tool_id)}: {one.execution_status}; {one.execution_summary}"
+                for one in context.previous_tools
+            ]
+            failed = [one for one in context.previous_tools if one.failure_reason]
+            why = "\n".join(f"{one.tool_id}: {one.failure_reason}" for one in failed)
+            advice = "\n".join(
+                part for part in (context.reflection_analysis, context.overall_reflection_guidance) if part
+            )
+            own = [
+                f"What happened so far:\n{context.execution_history}",
+                f"Tools chosen before:\n{_lines(used) or 'none'}",
+                *([f"Why they failed:\n{framed(state, why, 'calls of tools', 'untrusted', 2_000)}"] if why else []),
+                f"Advice of the reflection:\n{framed(state, advice, 'a reflection', trust, 3_000)}",
+                _listed(state, planning),
+                *_noted(planning),
+            ]
         case _:
             assert_never(kind)
     parts = [*_of_task(state, planning), *own]
@@ -94,7 +106,6 @@ def prompt_for(state: State, planning: Planning, kind: ProposalKind, about: str)
 
 
 def _of_task(state: State, planning: Planning) -> list[str]:
-    """The user's words, what the developer says, and what is known around the task."""
     task = state.task or Task("")
     context = task.context
     earlier = (line for one in state.earlier for line in (f"Asked: {one.task.text}", f"Answered: {one.answer}"))
@@ -173,19 +184,19 @@ def _of_tools(state: State, names: Sequence[str], title: str, tell: Callable[[To
 # ------------------------------------------------------------------ reflections
 
 
-def reflection_context(state: State, planning: Planning, step_id: str) -> ReflectionContext:
+def reflection_context(state: State, planning: Planning, step_id: str) -> reflection.ReflectionContext:
     """What a reflection on a failed step is made from."""
     record = planning.steps[step_id]
     failed = record.result or StepExecutionResult(step_id, record.step.kind)
     done = tuple(one.result for one in planning.steps.values() if one.status == "succeeded" and one.result is not None)
     words = state.task.text if state.task is not None else ""
-    return ReflectionContext(words, done, failed, history(state, planning, step_id), planning.stats)
+    return reflection.ReflectionContext(words, done, failed, history(state, planning, step_id), planning.stats)
 
 
-def overall_context(state: State, planning: Planning) -> OverallReflectionContext:
+def overall_context(state: State, planning: Planning) -> reflection.OverallReflectionContext:
     """What an overall reflection is made from."""
     failed = [one for one in planning.evaluations if not one.passed]
-    return OverallReflectionContext(
+    return reflection.OverallReflectionContext(
         history(state, planning),
         planning.stats.replans,
         current_round(planning),
@@ -205,7 +216,7 @@ def selection_context(state: State, planning: Planning) -> ReplanningToolSelecti
 
 def _last_guidance(planning: Planning) -> str:
     newest = planning.reflections[-1].reflection if planning.reflections else None
-    return guidance_text(OverallReflectionGuidance.of(newest) if newest is not None else None)
+    return guidance_text(reflection.OverallReflectionGuidance.of(newest) if newest is not None else None)
 
 
 def _of_step(state: State, planning: Planning, about: str) -> list[str]:
@@ -273,25 +284,6 @@ def _shown_step(step: PlanStep) -> dict[str, object]:
     }
 
 
-def _corrective(state: State, planning: Planning) -> list[str]:
-    context = selection_context(state, planning)
-    trust = planning.words_trust
-    used = [
-        f"{attribute(one.tool_id)}: {one.execution_status}; {one.execution_summary}" for one in context.previous_tools
-    ]
-    failed = [one for one in context.previous_tools if one.failure_reason]
-    why = "\n".join(f"{one.tool_id}: {one.failure_reason}" for one in failed)
-    advice = "\n".join(part for part in (context.reflection_analysis, context.overall_reflection_guidance) if part)
-    return [
-        f"What happened so far:\n{context.execution_history}",
-        f"Tools chosen before:\n{_lines(used) or 'none'}",
-        *([f"Why they failed:\n{framed(state, why, 'calls of tools', 'untrusted', 2_000)}"] if why else []),
-        f"Advice of the reflection:\n{framed(state, advice, 'a reflection', trust, 3_000)}",
-        _listed(state, planning),
-        *_noted(planning),
-    ]
-
-
 # ------------------------------------------------------------------ planning anew
 
 
@@ -312,11 +304,11 @@ def _again(state: State, planning: Planning) -> list[str]:
     calls = list(dict.fromkeys((*done, *failed)))[:_MOST_REPEATS]
     joined = "\n".join(clipped(one, _LONGEST_CALL) for one in calls)
     wanted = "all that is still missing for the task"
-    if isinstance(strategy, AddRemediationSteps):
+    if isinstance(strategy, reflection.AddRemediationSteps):
         words = _lines(suggestion_words(one) for one in strategy.suggestions if isinstance(one, str))
         words = framed(state, words, "a reflection", trust, 2_000)
         wanted = f"only the steps that do this, put in before or after steps that stay:\n{words}"
-    elif isinstance(strategy, ReplanFromStep):
+    elif isinstance(strategy, reflection.ReplanFromStep):
         wanted = f"what takes the place of the steps {_ids(name for name in planning.order if name in out)}"
     advice = _last_guidance(planning)
     cause = planning.escalation.cause if planning.escalation is not None else None

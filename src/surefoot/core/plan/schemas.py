@@ -97,7 +97,18 @@ def schema_for(state: State, planning: Planning, kind: ProposalKind, about: str 
             places = _places(planning, maker) if isinstance(reflected, AddRemediationSteps) else {}
             return maker.of(forms.PLAN, steps=_array({"anyOf": _steps(maker, places)}, most, least=1))
         case "step_reflection":
-            actions = _actions(planning, maker, about)
+            # What may follow for a failed step.
+            step = planning.steps[about].step
+            mine = next((tool for tool in maker.tools if tool.name == step.tool_id), None)
+            data = _object(instruction={"type": "string", "maxLength": _LONGEST_INSTRUCTION})
+            if step.kind == "tool":
+                data = _parameters(mine, maker) if mine is not None else _ANY_OBJECT
+            others = [tool for tool in maker.tools if tool.name != step.tool_id] if step.kind == "tool" else []
+            actions = [
+                _object(type={"const": "retry_with_params"}, data=data),
+                *(_object(type={"const": "retry_with_tool"}, data=_object(**one)) for one in _calls_of(others, maker)),
+                _object(type={"const": "trigger_overall_reflection"}, data=maker.chapter),
+            ]
             return maker.of(forms.STEP_REFLECTION, suggested_action={"anyOf": actions})
         case "overall_reflection":
             strategies = {"anyOf": [_NULL, *_strategies(planning, maker)]}
@@ -114,7 +125,6 @@ def is_small(state: State) -> bool:
 
 
 def _places(planning: Planning, maker: _Maker) -> dict[str, Schema]:
-    """The fields by which a step says where it is put in."""
     not_done = tuple(name for name in planning.live if not planning.steps[name].is_done)
     return {
         "insert_before": _or_null(_one_of(not_done)),
@@ -124,7 +134,6 @@ def _places(planning: Planning, maker: _Maker) -> dict[str, Schema]:
 
 
 def _steps(maker: _Maker, places: Mapping[str, Schema]) -> list[Schema]:
-    """One branch for each tool, and one for each other kind of step."""
     made = [_step(maker, "tool", one, places) for one in _calls_of(maker.tools, maker)]
     names = tuple(tool.name for tool in maker.tools)
     words: dict[str, Schema] = {"instruction": {"type": "string", "maxLength": _LONGEST_INSTRUCTION}}
@@ -205,21 +214,6 @@ def _referable(node: Schema, depth: int, maker: _Maker) -> Schema:
 
 
 # ------------------------------------------------------------------ what follows
-
-
-def _actions(planning: Planning, maker: _Maker, about: str) -> list[Schema]:
-    """What may follow for a failed step."""
-    step = planning.steps[about].step
-    mine = next((tool for tool in maker.tools if tool.name == step.tool_id), None)
-    data = _object(instruction={"type": "string", "maxLength": _LONGEST_INSTRUCTION})
-    if step.kind == "tool":
-        data = _parameters(mine, maker) if mine is not None else _ANY_OBJECT
-    others = [tool for tool in maker.tools if tool.name != step.tool_id] if step.kind == "tool" else []
-    return [
-        _object(type={"const": "retry_with_params"}, data=data),
-        *(_object(type={"const": "retry_with_tool"}, data=_object(**one)) for one in _calls_of(others, maker)),
-        _object(type={"const": "trigger_overall_reflection"}, data=maker.chapter),
-    ]
 
 
 def _strategies(planning: Planning, maker: _Maker) -> list[Schema]:

@@ -13,18 +13,8 @@ from surefoot.core.plan.accept import MOST_FAULTS
 from surefoot.core.plan.choose import EMPTY_SELECTION
 from surefoot.core.state.plans import BLOCKED
 from surefoot.core.text import json_text
+from surefoot.types import reflection
 from surefoot.types.plan_events import ProposalRefused
-from surefoot.types.reflection import (
-    AddRemediationSteps,
-    AdjustDependencies,
-    Cause,
-    FullReplan,
-    OverallReflectionGuidance,
-    RemediationStep,
-    ReplanFromStep,
-    ReplanningStrategy,
-    SkipSteps,
-)
 
 FAULTS: Mapping[str, str] = {
     "duplicate_step_id": "the step id {0} is used twice, or was used before in this run: give the step another id",
@@ -98,7 +88,7 @@ def fault_words(fault: str) -> str:
     return FAULTS[code].format(*shown) if code in FAULTS else named(code)
 
 
-def cause_words(cause: Cause) -> str:
+def cause_words(cause: reflection.Cause) -> str:
     """Why a round of overall reflection began."""
     actor, cls, code = cause
     if cause == BLOCKED:
@@ -108,7 +98,7 @@ def cause_words(cause: Cause) -> str:
     return f"{named(actor)} failed with {cls}{f' {code}' if _NAME.fullmatch(code) else ''}"
 
 
-def guidance_text(guidance: OverallReflectionGuidance | None) -> str:
+def guidance_text(guidance: reflection.OverallReflectionGuidance | None) -> str:
     """Guidance in its order; a fixed line where there was no overall reflection."""
     if guidance is None:
         return NO_GUIDANCE
@@ -123,18 +113,18 @@ def guidance_text(guidance: OverallReflectionGuidance | None) -> str:
     return "\n".join((*lines, f"Strategy: {strategy_words(strategy) if strategy is not None else 'none'}"))
 
 
-def strategy_words(strategy: ReplanningStrategy) -> str:
+def strategy_words(strategy: reflection.ReplanningStrategy) -> str:
     """A strategy on one line."""
     match strategy:
-        case FullReplan():
+        case reflection.FullReplan():
             return strategy.type
-        case ReplanFromStep(step_id, reason):
+        case reflection.ReplanFromStep(step_id, reason):
             words = f"{strategy.type} {step_id}"
-        case SkipSteps(step_ids, reason):
+        case reflection.SkipSteps(step_ids, reason):
             words = f"{strategy.type} {', '.join(step_ids)}"
-        case AddRemediationSteps(suggestions):
+        case reflection.AddRemediationSteps(suggestions):
             return f"{strategy.type}: {'; '.join(suggestion_words(one) for one in suggestions)}"
-        case AdjustDependencies(adjustments):
+        case reflection.AdjustDependencies(adjustments):
             parts = (
                 f"{one.step_id}"
                 + (f" depends on {', '.join(one.depends_on) or 'nothing'}" if one.depends_on is not None else "")
@@ -147,7 +137,7 @@ def strategy_words(strategy: ReplanningStrategy) -> str:
     return f"{words}: {reason}" if reason else words
 
 
-def suggestion_words(suggestion: RemediationStep | str) -> str:
+def suggestion_words(suggestion: reflection.RemediationStep | str) -> str:
     """A suggestion on one line."""
     if isinstance(suggestion, str):
         return suggestion

@@ -97,12 +97,18 @@ def apply(
         if why := _over_the_cap(left, profile) if reasons is None else reasons:
             dropped.extend([(name, stage, why[name]) for name in left if name in why])
             left = [name for name in left if name not in why]
-    warnings = (
-        *_pattern_warnings(profile, matches, names),
-        *_missed_by_case(profile, left),
-        *_tool_warnings(doubts, left, resolvers, any_tool=bool(registered or unregistered)),
-    )
-    return ProfileReport(tuple(left), tuple(dropped), warnings)
+    warnings = [*_warnings_of_patterns(profile, matches, names, left)]
+    for doubt, warning in (
+        (_CHANGED, "not verified, because changed since pinned"),
+        (_UNTRUSTED, "[verified] in the description was not trusted"),
+    ):
+        if doubtful := [name for name, why in doubts.items() if why == doubt]:
+            warnings.append(f"{warning}: {_listed(doubtful)}")
+    if (registered or unregistered) and not left:
+        warnings.append("no tool is visible")
+    if hidden := sorted({canonical(name) for name in resolvers}.difference(left)):
+        warnings.append(f"prefetch calls tools that the model does not see: {_listed(hidden)}")
+    return ProfileReport(tuple(left), tuple(dropped), tuple(warnings))
 
 
 def refusal(name: str, visible: Sequence[str]) -> str:
@@ -128,7 +134,17 @@ def register(tools: Sequence[ToolSpec]) -> tuple[tuple[ToolSpec, ...], tuple[Dro
     dropped: list[Dropped] = []
     for tool in tools:
         name = canonical(tool.name)
-        fault = _fault(name)
+        if not name:
+            fault = "the name is empty"
+        elif not name.isprintable() or " " in name or not (name.isascii() or _SHOWS_NOTHING.isdisjoint(name)):
+            fault = "the name holds white space, or a character that shows nothing or steers how others are shown"
+        else:
+            scripts = set(map(_script, name)).difference(("",))
+            systems = [_SYSTEMS.get(script, frozenset({script})) for script in scripts]
+            if not name.isascii() and systems and not systems[0].intersection(*systems):
+                fault = "the letters of the name come from more than one script"
+            else:
+                fault = ""
         if not fault and name in kept:
             if tool.origin == "local":
                 raise ConfigError("tools", tool.name, "another tool already has this name; give one of them another")
@@ -193,19 +209,6 @@ def _over_the_cap(names: Sequence[str], profile: ToolProfile) -> Reasons:
     return dict.fromkeys(others[profile.max_tools - len(pinned) :], f"it is beyond max_tools={profile.max_tools}")
 
 
-def _fault(name: str) -> str:
-    """Why a name in NFC may not be registered; "" when it may."""
-    if not name:
-        return "the name is empty"
-    if not name.isprintable() or " " in name or not (name.isascii() or _SHOWS_NOTHING.isdisjoint(name)):
-        return "the name holds white space, or a character that shows nothing or steers how others are shown"
-    scripts = set(map(_script, name)).difference(("",))
-    systems = [_SYSTEMS.get(script, frozenset({script})) for script in scripts]
-    if not name.isascii() and systems and not systems[0].intersection(*systems):
-        return "the letters of the name come from more than one script"
-    return ""
-
-
 @lru_cache(4096)
 def _script(character: str) -> str:
     """The first word of a letter's name: its script; "" for other characters.
@@ -215,8 +218,8 @@ def _script(character: str) -> str:
     return unicodedata.name(character, character).partition(" ")[0] if character.isalpha() else ""
 
 
-def _pattern_warnings(
-    profile: ToolProfile, matches: Mapping[str, frozenset[str]], names: Sequence[str]
+def _warnings_of_patterns(
+    profile: ToolProfile, matches: Mapping[str, frozenset[str]], names: Sequence[str], visible: Sequence[str]
 ) -> Iterator[str]:
     for field, patterns in (("include", profile.include), ("exclude", profile.exclude)):
         for pattern in sorted(set(patterns)):
@@ -227,9 +230,6 @@ def _pattern_warnings(
     for name in sorted({*profile.pinned, *profile.digests}):
         if canonical(name) not in known:
             yield f"pinned name {_shown(name)} matched no tool"
-
-
-def _missed_by_case(profile: ToolProfile, visible: Sequence[str]) -> Iterator[str]:
     forms = {pattern: canonical(pattern).casefold() for pattern in sorted(set(profile.exclude))}
     text = "".join((*visible, *forms))
     if text.casefold() == text:  # soon asked, and mostly so: case cannot be what is missed
@@ -244,28 +244,11 @@ def _missed_by_case(profile: ToolProfile, visible: Sequence[str]) -> Iterator[st
             yield f"exclude pattern {_shown(pattern)} misses {_listed(missed)} only by case"
 
 
-def _tool_warnings(
-    doubts: Reasons, visible: Sequence[str], resolvers: Collection[str], *, any_tool: bool
-) -> Iterator[str]:
-    for doubt, warning in (
-        (_CHANGED, "not verified, because changed since pinned"),
-        (_UNTRUSTED, "[verified] in the description was not trusted"),
-    ):
-        if doubtful := [name for name, why in doubts.items() if why == doubt]:
-            yield f"{warning}: {_listed(doubtful)}"
-    if any_tool and not visible:
-        yield "no tool is visible"
-    if hidden := sorted({canonical(name) for name in resolvers}.difference(visible)):
-        yield f"prefetch calls tools that the model does not see: {_listed(hidden)}"
-
-
 def _shown(text: str) -> str:
-    """A name or a pattern in quotes, on one line, escaped and cut."""
     return repr(shortened(text, _MOST_SHOWN_CHARS))
 
 
 def _listed(names: Iterable[str]) -> str:
-    """The first few names, and how many more there are."""
     every = list(names)
     more = f" and {len(every) - _MOST_NAMED} more" if len(every) > _MOST_NAMED else ""
     return ", ".join(map(_shown, every[:_MOST_NAMED])) + more

@@ -12,9 +12,8 @@ import heapq
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from surefoot.core.select.index import Index
+from surefoot.core.select.index import Index, clauses, content_words, plain, words
 from surefoot.core.select.profile import canonical
-from surefoot.core.select.terms import clauses, content_words, plain, words
 from surefoot.types.dataclass import dataclass
 
 MOST_CHARS = 20_000
@@ -165,7 +164,13 @@ def shortlist(
     scores: dict[str, float] = {}
     kept: set[str] = set()
     for query in queries:
-        part = _part(index, query, factors, most) if rank is None else _weighed(rank(query), factors)
+        if rank is not None:
+            part = _weighed(rank(query), factors)
+        else:
+            hits = {hit.id: hit.score for hit in ranked(index, query, max(most, BEST) + len(factors))}
+            preferred = ranked(index, query, len(factors), among=frozenset(factors)) if factors else ()
+            hits.update((hit.id, hit.score) for hit in preferred)
+            part = _weighed([Hit(tool, score) for tool, score in hits.items()], factors)
         kept.update(tool for at, (tool, score) in enumerate(part.items()) if at < BEST or score >= NEAR)
         for tool, score in part.items():
             scores[tool] = max(scores.get(tool, 0.0), score)
@@ -184,7 +189,16 @@ def _scores(index: Index, query: Asked) -> dict[int, float]:
     best: dict[int, float] = {}
     seen: set[str] = set()
     for _, found in query.clauses:
-        sums = _sums(index, found)
+        sums: dict[int, float] = {}
+        for hits in sorted(map(index.asked, found), key=len):
+            if not sums:
+                sums = dict(hits)
+            elif len(sums) < _ENOUGH:
+                for place, weight in hits.items():
+                    sums[place] = sums.get(place, 0.0) + weight
+            else:
+                for place in sums.keys() & hits.keys():
+                    sums[place] += hits[place]
         top = max(sums.values(), default=0.0)
         if top <= 0.0:
             continue
@@ -209,21 +223,6 @@ def _scores(index: Index, query: Asked) -> dict[int, float]:
         return {}
     part, rest = 1 / (most * (1 + _CLAUSE)), _CLAUSE / (1 + _CLAUSE)
     return {at: score * part + best[at] * rest for at, score in whole.items()}
-
-
-def _sums(index: Index, asked_words: Iterable[str]) -> dict[int, float]:
-    """What the words of a clause say of each tool, added up, the rarest words first."""
-    sums: dict[int, float] = {}
-    for found in sorted(map(index.asked, asked_words), key=len):
-        if not sums:
-            sums = dict(found)
-        elif len(sums) < _ENOUGH:
-            for at, weight in found.items():
-                sums[at] = sums.get(at, 0.0) + weight
-        else:
-            for at in sums.keys() & found.keys():
-                sums[at] += found[at]
-    return sums
 
 
 def _fitting(index: Index, query: Asked, scores: dict[int, float], limit: int) -> list[tuple[int, float]]:
@@ -263,14 +262,6 @@ def _names_in(index: Index, text: str) -> list[tuple[str, tuple[int, ...]]]:
     if not text.isascii():  # no blanks stand around a Chinese name
         found += [(name, places) for name, places in index.named.items() if not name.isascii() and name in text]
     return found
-
-
-def _part(index: Index, query: str, factors: Mapping[str, float], most: int) -> dict[str, float]:
-    """The tools of one sub-query, best first, each with its score as a part of the best."""
-    hits = {hit.id: hit.score for hit in ranked(index, query, max(most, BEST) + len(factors))}
-    if factors:
-        hits.update((hit.id, hit.score) for hit in ranked(index, query, len(factors), among=frozenset(factors)))
-    return _weighed([Hit(tool, score) for tool, score in hits.items()], factors)
 
 
 def _weighed(hits: Iterable[Hit], factors: Mapping[str, float]) -> dict[str, float]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from surefoot.core.state.state import Call, State
+from surefoot.core.state.state import State
 from surefoot.types.events import ConventionsRead
 
 ROOT = "."
@@ -32,20 +30,14 @@ def unread_directory(state: State) -> str | None:
     read_now = {key for one in told if one.step == step for key in _keys(one)}
     for call in state.calls:
         is_changed = call.spec is not None and call.spec.effect != "read"
-        for place in _places(call):
+        for given in map(call.arguments.get, _PATHS if call.result is not None and not call.result.is_error else ()):
+            if not isinstance(given, str) or not given.strip():
+                continue
+            place = given.replace("\\", "/").rstrip("/") or ROOT
             is_again = is_changed or _name(place) in config.files
             if {place, _key(place)}.isdisjoint(read_now if is_again else read):
                 return place
     return None
-
-
-def _places(call: Call) -> Iterator[str]:
-    if call.result is None or call.result.is_error:
-        return
-    for name in _PATHS:
-        place = call.arguments.get(name)
-        if isinstance(place, str) and place.strip():
-            yield place.replace("\\", "/").rstrip("/") or ROOT
 
 
 def _keys(one: ConventionsRead) -> set[str]:

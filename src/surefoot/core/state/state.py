@@ -15,9 +15,9 @@ from surefoot.core.state.plans import Escalation, Loops, Phase, PlanRecord, Shor
 from surefoot.core.state.stuck import NO_STEPS, Steps
 from surefoot.core.state.trail import NO_TRAIL, Trail
 from surefoot.core.state.turn import Call, DueLimit, Known, SpeakerState, Turn
+from surefoot.types import events
 from surefoot.types.config import LoopConfig
 from surefoot.types.dataclass import dataclass, field
-from surefoot.types.events import ConventionsRead, ModelFailed, PreHydrationComplete, ReferencesFound, StepLimitReached
 from surefoot.types.inner import Outer
 from surefoot.types.messages import ModelMessage, Usage
 from surefoot.types.outcomes import Ending
@@ -25,7 +25,6 @@ from surefoot.types.plan import Plan, PlanConfig, PlanStep
 from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected
 from surefoot.types.reflection import Cause, EvaluationResult, PlanStats
 from surefoot.types.selection import ToolSelectionResult
-from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, Effect, Trust
 
 _LONGEST_STEP = 9
@@ -151,8 +150,8 @@ class Exchange:
 
     run_id: str
     begun: int
-    task: Task
-    hydrated: PreHydrationComplete | None = None
+    task: events.Task
+    hydrated: events.PreHydrationComplete | None = None
     answer: str = ""
 
 
@@ -178,7 +177,7 @@ class State:
 
     seen: int = 0
     run_id: str = ""
-    task: Task | None = None
+    task: events.Task | None = None
     speakers: Mapping[str, SpeakerState] = field(default_factory=dict[str, SpeakerState])
     tools: Catalogue = Catalogue()
     offered: Catalogue = Catalogue()
@@ -196,15 +195,15 @@ class State:
     requests: int = 0
     elapsed_s: float = 0.0
     calls_made: int = 0
-    failure: ModelFailed | None = None
+    failure: events.ModelFailed | None = None
     has_cut_result: bool = False
     trail: Trail = NO_TRAIL
     tried: Steps = NO_STEPS
     limit_due: tuple[DueLimit, ...] = ()
-    asked: tuple[StepLimitReached, ...] = ()
-    found: ReferencesFound | None = None
-    hydrated: PreHydrationComplete | None = None
-    conventions: tuple[ConventionsRead, ...] = ()
+    asked: tuple[events.StepLimitReached, ...] = ()
+    found: events.ReferencesFound | None = None
+    hydrated: events.PreHydrationComplete | None = None
+    conventions: tuple[events.ConventionsRead, ...] = ()
     gate: GateRecord | None = None
     plan: PlanRecord | None = None
     planning: Planning | None = None

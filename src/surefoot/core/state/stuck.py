@@ -9,20 +9,8 @@ spec/primitives.md, 2.1 and 2.2.
 
 from __future__ import annotations
 
+from surefoot.core.state import trail
 from surefoot.core.state.lookup import Lookup
-from surefoot.core.state.trail import (
-    NO_TRAIL,
-    Entry,
-    SeenCall,
-    Trail,
-    add,
-    digest,
-    given,
-    repeated,
-    shown,
-    standing,
-    turn,
-)
 from surefoot.core.text.similar import likeness, normal
 from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.progress import CONTINUE, StepDecision, StepIterationConfig
@@ -46,8 +34,8 @@ class Step:
 
     count: int = 0
     last: Failure | None = None
-    failures: Trail = NO_TRAIL
-    turns: Trail = NO_TRAIL
+    failures: trail.Trail = trail.NO_TRAIL
+    turns: trail.Trail = trail.NO_TRAIL
     stop: StepDecision | None = None
 
 
@@ -139,7 +127,7 @@ def ahead(steps: Steps, config: StepIterationConfig, step_id: str) -> StepDecisi
 def denied(steps: Steps, config: StepIterationConfig, step_id: str, *, number: int = 0) -> tuple[Steps, StepDecision]:
     """An attempt was refused because of `ahead`: a circle of errors it continues by one; a limit is told of it."""
     step = steps.by_id.get(step_id, _NEW)
-    failures = repeated(step.failures, config, number, least_period=_LEAST_PERIOD_OF_FAILURES)
+    failures = trail.repeated(step.failures, config, number, least_period=_LEAST_PERIOD_OF_FAILURES)
     if step.stop is not None or failures is step.failures:
         return check(steps, config, step_id)
     step = replace(step, failures=failures)
@@ -147,19 +135,19 @@ def denied(steps: Steps, config: StepIterationConfig, step_id: str, *, number: i
 
 
 def observe(
-    steps: Steps, config: StepIterationConfig, step_id: str, call: SeenCall, *, number: int = 0
+    steps: Steps, config: StepIterationConfig, step_id: str, call: trail.SeenCall, *, number: int = 0
 ) -> tuple[Steps, StepDecision]:
     """A call of the step has ended, well or badly: is it going in circles?"""
     step = steps.by_id.get(step_id, _NEW)
-    watched = replace(step, turns=turn(step.turns, config, (call,), number))
+    watched = replace(step, turns=trail.turn(step.turns, config, (call,), number))
     if step.stop is not None:
         return _with(steps, step_id, watched), step.stop
-    return _decided(steps, step_id, watched, standing(watched.turns, config, who=_called(step_id)))
+    return _decided(steps, step_id, watched, trail.standing(watched.turns, config, who=_called(step_id)))
 
 
 def _failed(step: Step, config: StepIterationConfig, failure: Failure) -> Step:
-    entry = Entry(digest(failure.call, failure.text), number=failure.number)
-    return replace(step, count=step.count + 1, last=failure, failures=add(step.failures, config, entry))
+    entry = trail.Entry(trail.digest(failure.call, failure.text), number=failure.number)
+    return replace(step, count=step.count + 1, last=failure, failures=trail.add(step.failures, config, entry))
 
 
 def _same_again(step: Step, failure: Failure, config: StepIterationConfig, step_id: str) -> StepDecision | None:
@@ -170,18 +158,20 @@ def _same_again(step: Step, failure: Failure, config: StepIterationConfig, step_
         return None
     percent, least = f"{alike * 100:.0f}%", f"{config.similarity_threshold * 100:.0f}%"
     reason = f"{_called(step_id)} appears stuck: consecutive errors are {percent} similar (threshold: {least})"
-    return StepDecision("stop", "stuck", "similar", reason, given((last.number, failure.number)), similarity=alike)
+    return StepDecision(
+        "stop", "stuck", "similar", reason, trail.given((last.number, failure.number)), similarity=alike
+    )
 
 
 def _circle(step: Step, config: StepIterationConfig, step_id: str) -> StepDecision:
-    return standing(step.failures, config, who=_called(step_id), least_period=_LEAST_PERIOD_OF_FAILURES)
+    return trail.standing(step.failures, config, who=_called(step_id), least_period=_LEAST_PERIOD_OF_FAILURES)
 
 
 def _limit_reached(step: Step, config: StepIterationConfig, step_id: str) -> StepDecision | None:
     most = config.max_reattempts_per_step
     if step.count < most:
         return None
-    evidence = given(entry.number for entry in step.failures.entries)
+    evidence = trail.given(entry.number for entry in step.failures.entries)
     return StepDecision("stop", "max", None, f"{_called(step_id)} reached max reattempts ({most})", evidence)
 
 
@@ -197,4 +187,4 @@ def _with(steps: Steps, step_id: str, step: Step) -> Steps:
 
 
 def _called(step_id: str) -> str:
-    return f"Step '{shown(step_id)}'"
+    return f"Step '{trail.shown(step_id)}'"

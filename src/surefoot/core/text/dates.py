@@ -37,10 +37,7 @@ def dates_of(text: str) -> tuple[Day, ...]:
 @lru_cache(maxsize=2)
 def dates_in(text: str) -> tuple[tuple[Day, int, int], ...]:
     """The days of a text with their places; looks only around digits."""
-    return tuple(_dates_in(text))
-
-
-def _dates_in(text: str) -> Iterator[tuple[Day, int, int]]:
+    found: list[tuple[Day, int, int]] = []
     until = 0
     for run in _RUN_OF_DIGITS.finditer(text):
         at = run.start()
@@ -48,8 +45,9 @@ def _dates_in(text: str) -> Iterator[tuple[Day, int, int]]:
             continue
         for m, month, day, year in _dates_at(text, at):
             if 1 <= int(month) <= 12 and 1 <= int(day) <= 31:  # noqa: PLR2004  # the calendar
-                yield (int(month), int(day), int(year or 0)), m.start(), m.end()
+                found.append(((int(month), int(day), int(year or 0)), m.start(), m.end()))
                 until = m.end()
+    return tuple(found)
 
 
 def _dates_at(text: str, at: int) -> Iterator[tuple[re.Match[str], str, str, str | None]]:

@@ -41,23 +41,20 @@ def folded(text: str) -> tuple[str, Sequence[int]]:
 
     Compatibility forms, dashes and spaces are those of ASCII, and signs that do not show are gone.
     """
-    signs = {c: _as_ascii(c) for c in set(text) if not c.isascii()}
+    signs: dict[str, str] = {}  # the sign of ASCII for which a character stands, "" for one that does not show
+    for c in filter(lambda c: not c.isascii(), set(text)):
+        plain, category = unicodedata.normalize("NFKC", c), unicodedata.category(c)
+        signs[c] = plain if len(plain) == 1 and plain.isascii() else c
+        if category in ("Pd", "Zs") or c in "\u2212\u2043":
+            signs[c] = " " if category == "Zs" else "-"
+        elif category == "Cf":
+            signs[c] = ""
     folded = _DOT.sub(".", text.translate({ord(c): sign for c, sign in signs.items() if sign}))
     hidden = frozenset(c for c, sign in signs.items() if not sign)
     if not hidden:
         return folded, ()
     places = [at for at, c in enumerate(text) if c not in hidden]
     return "".join(folded[at] for at in places), places
-
-
-def _as_ascii(character: str) -> str:
-    """The sign of ASCII for which a character stands, "" for one that does not show; else the character."""
-    plain, category = unicodedata.normalize("NFKC", character), unicodedata.category(character)
-    if category == "Cf":
-        return ""
-    if category in ("Pd", "Zs") or character in "\u2212\u2043":
-        return " " if category == "Zs" else "-"
-    return plain if len(plain) == 1 and plain.isascii() else character
 
 
 def normal_text(text: str) -> str:
@@ -228,14 +225,10 @@ def _spelled(character: str, *, in_ascii: bool) -> str:
     category = unicodedata.category(character)
     if category[0] in "CZ" or category == "Mn" or character in _BLANK:
         return f"<U+{ord(character):04X}>"
-    if in_ascii and category[0] in "LN" and _is_like_ascii(character):
-        return f"{character}<U+{ord(character):04X}>"
+    if in_ascii and category[0] in "LN":  # it may be read as a letter of ASCII: by the table, or its script has many
+        drawn = _confusables().get(ord(character), "")
+        is_wide = "\uff00" <= character <= "\uffef"
+        of_likes = unicodedata.name(character, "").split(" ")[0] in ("CYRILLIC", "GREEK")
+        if of_likes or (not is_wide and drawn.isascii() and drawn.isalnum()):
+            return f"{character}<U+{ord(character):04X}>"
     return character
-
-
-def _is_like_ascii(character: str) -> bool:
-    """Whether a letter may be read as one of ASCII: by the table, or since its script has many such."""
-    drawn = _confusables().get(ord(character), "")
-    is_wide = "\uff00" <= character <= "\uffef"
-    of_likes = unicodedata.name(character, "").split(" ")[0] in ("CYRILLIC", "GREEK")
-    return of_likes or (not is_wide and drawn.isascii() and drawn.isalnum())

@@ -112,11 +112,9 @@ def masked(text: str) -> str:
         text = _TEMPORARY_PATH.sub("<path>", text)
     if ":\\" in text or ":/" in text:
         text = _TEMPORARY_PATH_ON_WINDOWS.sub("<path>", text)
-    return _numbers_masked(text) if _HAS_DIGIT.search(text) else text
-
-
-def _numbers_masked(text: str) -> str:
-    """Order is meaning: a date is not an id, an id no long number, and a time no duration."""
+    if not _HAS_DIGIT.search(text):
+        return text
+    # order is meaning: a date is not an id, an id no long number, and a time no duration
     text = _NAMED_DATE.sub("<time>", _STAMP.sub("<time>", text))
     if "<time>" in text:
         text = _WEEKDAY.sub("", text)
@@ -124,8 +122,8 @@ def _numbers_masked(text: str) -> str:
     if "try" in lower or "attempt" in lower or "pid" in lower:
         text = _COUNTER.sub(r"\1 <n>", text)
     text = _ADDRESS.sub("<address>", _DIGITS_OF_UUID.sub("<id>", text))
-    text = _DURATION.sub("<duration>", _HEX.sub(_id_masked, text))
-    return _PORT.sub(_port_masked, _LONG_NUMBER.sub("<number>", text))
+    text = _LONG_NUMBER.sub("<number>", _DURATION.sub("<duration>", _HEX.sub(_id_masked, text)))
+    return _PORT.sub(lambda match: ":<port>" if int(match[1]) in _EPHEMERAL_PORTS else match.group(), text)
 
 
 def _id_masked(match: re.Match[str]) -> str:
@@ -149,10 +147,5 @@ def _id_masked(match: re.Match[str]) -> str:
     return head + run.replace(bare, "<id>") + tail
 
 
-def _port_masked(match: re.Match[str]) -> str:
-    return ":<port>" if int(match[1]) in _EPHEMERAL_PORTS else match.group()
-
-
 def _ends(text: str, most: int) -> str:
-    """The first and the last `most` characters of a text that is longer than both."""
     return text if len(text) <= 2 * most else text[:most] + text[-most:]

@@ -132,7 +132,11 @@ def norm_of(value: object, kind: ValueKind | None = None) -> str:
     text = str(value).strip()
     match kind or kind_of(value):
         case "email":
-            return f"email:{_email(text)}"
+            if text.isascii():
+                return f"email:{normal_text(text).removeprefix('mailto:').strip('<>')}"
+            # the domain in IDNA form; no dot or plus is folded
+            local, _, host = text.strip().strip("\"'`“”‘’「」『』《》<> ").rpartition("@")
+            return f"email:{normal_text(local).removeprefix('mailto:').strip('<')}@{_idna(_host(host))}"
         case "url":
             return f"url:{_url(text)}"
         case "account" | "phone":
@@ -159,14 +163,6 @@ def number(text: str) -> str:
     except InvalidOperation:
         return text
     return format(value, "f") if abs(value.adjusted()) < 40 else str(value)  # noqa: PLR2004  # no longer written out
-
-
-def _email(text: str) -> str:
-    """An address without `mailto:`, casefolded, its domain in IDNA form. No dot or plus is folded."""
-    if text.isascii():
-        return normal_text(text).removeprefix("mailto:").strip("<>")
-    local, _, host = text.strip().strip("\"'`“”‘’「」『』《》<> ").rpartition("@")
-    return f"{normal_text(local).removeprefix('mailto:').strip('<')}@{_idna(_host(host))}"
 
 
 def _url(text: str) -> str:
@@ -197,7 +193,6 @@ def _split_scheme(bare: str) -> tuple[str, str]:
 
 
 def _without_mark(text: str) -> str:
-    """A URL without the punctuation of the sentence behind it."""
     while text and (text[-1] in ".,;:!?'\"*_~" or (text[-1] == ")" and text.count("(") < text.count(")"))):
         text = text[:-1]
     return text
@@ -356,7 +351,6 @@ def _schemes(text: str) -> Iterator[int]:
 
 
 def _words_with_digits(text: str) -> Iterator[int]:
-    """Where words of ASCII begin that hold a digit."""
     last = 0
     for run in _RUN_OF_DIGITS.finditer(text):
         start = run.start()

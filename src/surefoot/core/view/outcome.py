@@ -33,8 +33,14 @@ def outcome_of(state: State, event: ModelReplied) -> Outcome:
         if message.finish_reason == "length" and parsed.format != FINISH:  # a call that can be read is whole
             return "cut"
         is_plain = parsed.final is None and event.mode == "native" and event.want == "any"
-        may_announce = is_plain and not state.calls_made
-        return "narrated" if may_announce and _is_narrated(state, event, text) else "answer"
+        if not is_plain or state.calls_made or _ANNOUNCING.search(text) is None:
+            return "answer"
+        # it says that a tool is about to be called, which it names as a word of its own; a model is asked about its
+        # words once in a run, and what it says then is its answer
+        speaker = state.speakers[event.role]
+        names = () if speaker.narrated or speaker.faults_running else state.offered.names
+        is_named = any(re.search(rf"(?<![\w.-]){re.escape(n)}(?![\w-])", text) for n in names if n != READ_RESULT)
+        return "narrated" if is_named else "answer"
     if parsed.error is None or parsed.error.kind == "empty":
         return "empty"
     return "no_step" if parsed.error.kind in ("no_step", "no_call") else "fault"
@@ -45,18 +51,6 @@ _ANNOUNCING = re.compile(
     r"|我将|我会|让我|我需要|调用|使用",
     re.IGNORECASE,
 )
-
-
-def _is_narrated(state: State, event: ModelReplied, text: str) -> bool:
-    """Whether the text says that a tool is about to be called, where none was. It names it as a word of its own.
-
-    A model is asked about its words once in a run; what it says then is its answer.
-    """
-    speaker = state.speakers[event.role]
-    if speaker.narrated or speaker.faults_running or _ANNOUNCING.search(text) is None:
-        return False
-    names = (tool.name for tool in state.offered.tools if tool.name != READ_RESULT)
-    return any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) for name in names)
 
 
 def calls_of(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], Mapping[str, None]]:

@@ -168,7 +168,19 @@ def composed(
             held, offered = held_to(state, think, offered)
         return ModelRequest(system, tuple(messages), mode, tools=offered, schema=held, traits=speaker.traits, bare=bare)
     if mode == "schema":
-        held = schema or _step(state, think, offered)
+        if not schema:
+            error = state.turn.parsed.error if state.turn else None
+            looks_first = speaker.traits.get(LOOK_FIRST) == "yes" and not speaker.replies
+            # left alone, a small model gives an answer that says nothing again
+            said_nothing = error is not None and error.kind == "empty_final"
+            schema = step_schema(
+                offered,
+                answer=not looks_first or not any(tool.effect == "read" for tool in offered.tools),
+                least_answer=IN_WORDS if said_nothing else 1,
+                deliverable=must_deliver(state, think),
+                output=None if think.role == ACTOR and think.want != "answer" else state.output_schema,
+            )
+        held = schema
         return ModelRequest(system, tuple(messages), mode, tools=offered, schema=held, traits=speaker.traits)
     return ModelRequest(system, tuple(messages), mode, stop=_STOPS[form], traits=speaker.traits)
 
@@ -240,20 +252,6 @@ def form_of(state: State, role: str) -> Form:
     return form_in(state, state.speakers[role].mode)
 
 
-def _step(state: State, think: Think, offered: Catalogue) -> Mapping[str, object]:
-    speaker, error = state.speakers[think.role], state.turn.parsed.error if state.turn else None
-    looks_first = speaker.traits.get(LOOK_FIRST) == "yes" and not speaker.replies
-    # left alone, a small model gives an answer that says nothing again
-    said_nothing = error is not None and error.kind == "empty_final"
-    return step_schema(
-        offered,
-        answer=not looks_first or not any(tool.effect == "read" for tool in offered.tools),
-        least_answer=IN_WORDS if said_nothing else 1,
-        deliverable=must_deliver(state, think),
-        output=None if think.role == ACTOR and think.want != "answer" else state.output_schema,
-    )
-
-
 def held_to(state: State, think: Think, offered: Catalogue) -> tuple[Mapping[str, object] | None, Catalogue]:
     """How a native reply is held to the shape of an answer: by the wire where it can, else by a tool that takes it.
 
@@ -293,7 +291,18 @@ def offered_now(state: State, think: Think, fit: Fit) -> Catalogue:
     if state.speakers[think.role].mode != "schema":
         return offered
     offered = fitting(state, think.role, offered)
-    repeated = _repeated(state, think.role)
+    # The tools of the role's replies since something new was last called. A call that was answered with "already
+    # done" may be meant once more, so its tool stays; not when the whole reply stood there before, word for word:
+    # then a small model goes round, and would do it again for ever.
+    names: set[str] = set()
+    for turn in reversed(state.turns):
+        calls = turn.calls
+        earlier = (one.message.content for one in state.turns if one.step < turn.step and one.role == turn.role)
+        told = any(call.is_told_once for call in calls) and turn.message.content not in earlier
+        if turn.role == think.role and (told or not (calls and all(call.known for call in calls))):
+            break
+        names.update(call.name for call in calls)
+    repeated = frozenset(names)
     return subset(offered, tuple(name for name in offered.names if name not in repeated)) if repeated else offered
 
 
@@ -303,23 +312,6 @@ def fitting(state: State, role: str, offered: Catalogue) -> Catalogue:
     if speaker.mode != "schema" or speaker.traits.get(REQUIRED_ONLY) != "no":
         return offered
     return offered.derived("required_only", required_only)
-
-
-def _repeated(state: State, role: str) -> frozenset[str]:
-    """The tools of the role's replies since something new was last called.
-
-    A call that was answered with "already done" may be meant once more, so its tool stays; not when the whole reply
-    stood there before, word for word: then a small model goes round, and would do it again for ever.
-    """
-    names: set[str] = set()
-    for turn in reversed(state.turns):
-        calls = turn.calls
-        earlier = (one.message.content for one in state.turns if one.step < turn.step and one.role == turn.role)
-        told = any(call.is_told_once for call in calls) and turn.message.content not in earlier
-        if turn.role == role and (told or not (calls and all(call.known for call in calls))):
-            break
-        names.update(call.name for call in calls)
-    return frozenset(names)
 
 
 def head(state: State, role: str) -> tuple[str, ModelMessage]:

@@ -175,15 +175,16 @@ _THOUGHT = {"type": "string", "maxLength": MAX_THOUGHT_CHARS}
 
 def required_only(tools: Catalogue) -> Catalogue:
     """The tools with their required parameters alone."""
-    return Catalogue(tuple(replace(tool, parameters=_required(tool.parameters)) for tool in tools.tools))
-
-
-def _required(parameters: Mapping[str, object]) -> Mapping[str, object]:
-    properties, required = parameters.get("properties"), parameters.get("required", [])
-    if not isinstance(properties, Mapping) or not isinstance(required, list | tuple):
-        return parameters
-    all_of_them = cast("Mapping[str, object]", properties)  # keys of a JSON object
-    return {**parameters, "properties": {key: all_of_them[key] for key in all_of_them if key in required}}
+    kept: list[ToolSpec] = []
+    for tool in tools.tools:
+        properties, required = tool.parameters.get("properties"), tool.parameters.get("required", [])
+        if isinstance(properties, Mapping) and isinstance(required, list | tuple):
+            all_of_them = cast("Mapping[str, object]", properties)  # keys of a JSON object
+            needed = {key: all_of_them[key] for key in all_of_them if key in required}
+            kept.append(replace(tool, parameters={**tool.parameters, "properties": needed}))
+        else:
+            kept.append(tool)
+    return Catalogue(tuple(kept))
 
 
 def _any_of(tools: Catalogue, answer: Mapping[str, object] | None) -> Mapping[str, object]:

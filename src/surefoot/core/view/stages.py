@@ -18,13 +18,8 @@ from surefoot.core.gate.sinks import aimed
 from surefoot.core.parse.frames import Frame, attribute, plain, stripped
 from surefoot.core.text.json import json_text
 from surefoot.core.text.words import late
+from surefoot.types import guard
 from surefoot.types.dataclass import dataclass, replace
-from surefoot.types.guard import (
-    Capability,
-    ConstraintType,
-    Grounds,
-    HypothesisBranch,
-)
 from surefoot.types.guard_events import JudgementMade
 from surefoot.types.outcomes import Allow, Ask, Decision, Deny
 from surefoot.types.plan import RESERVED
@@ -50,7 +45,7 @@ MOST_VALUES = 20
 
 _NAME = late(r"[\w.-]{1,64}")
 _Text = {"type": "string"}
-Verdict = tuple[Decision, str, Grounds]
+Verdict = tuple[Decision, str, guard.Grounds]
 
 
 def object_schema(properties: Mapping[str, object], *optional: str) -> dict[str, object]:
@@ -63,7 +58,7 @@ def _list_of(item: Mapping[str, object], most: int) -> dict[str, object]:
     return {"type": "array", "items": item, "maxItems": most}
 
 
-_CAPABILITIES = _list_of({"enum": [*get_args(Capability)]}, 4)
+_CAPABILITIES = _list_of({"enum": [*get_args(guard.Capability)]}, 4)
 _SKETCH_STEP = {
     "step_type": _Text,
     "allowed_capabilities": _CAPABILITIES,
@@ -110,7 +105,7 @@ def constraints_prompt(words: str, tools: Catalogue, gate: GateRecord) -> StageP
         "max_count": {"type": "integer"},
     }
     one = {
-        "constraint_type": {"enum": [*get_args(ConstraintType)]},
+        "constraint_type": {"enum": [*get_args(guard.ConstraintType)]},
         "condition": {"type": "object", "properties": condition, "additionalProperties": False},
         "quote": _Text,
         "description": _Text,
@@ -196,7 +191,7 @@ def tightened(gate: GateRecord, made: JudgementMade | None, said: Verdict) -> Ve
             assert_never(decision)
 
 
-def shown_calls(branch: HypothesisBranch, frame: Frame, trust: Trust) -> str:
+def shown_calls(branch: guard.HypothesisBranch, frame: Frame, trust: Trust) -> str:
     """The arguments of a branch as data: a model wrote them, perhaps after it had read foreign text."""
     told = "\n".join(json_text(one) for one in branch.argument_sets)[:LONGEST_ARGUMENTS]
     return frame.around(plain(frame.cleaned(told)), "the agent", trust)

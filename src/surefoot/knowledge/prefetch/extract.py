@@ -103,7 +103,17 @@ def extract(
     """
     if config.max_references == 0:
         return Extraction()
-    parts, truncated = _beginning(texts, config.max_input_chars)
+    parts, truncated, most = list[str](), False, config.max_input_chars
+    for text in texts:  # their first characters; no word is cut in two
+        at = min(most, len(text))
+        if at < len(text) and at and not text[at].isspace():
+            least = max(0, at - _LONGEST_TAIL)
+            while at > least and not text[at - 1].isspace():
+                at -= 1
+        parts.append(text[:at])
+        most -= at
+        if truncated := at < len(text):
+            break
     custom = custom_matches(config.custom_patterns, parts, clock)
     unique: dict[tuple[str, object], Span] = {}
     for text, own in zip(parts, custom.by_text, strict=True):
@@ -150,22 +160,6 @@ def custom_matches(
         for index, span in found:
             matches.by_text[index].append(span)
     return matches
-
-
-def _beginning(texts: Sequence[str], most: int) -> tuple[list[str], bool]:
-    """The first `most` characters of the texts, and whether that is less than all. No word is cut in two."""
-    parts: list[str] = []
-    for text in texts:
-        at = min(most, len(text))
-        if at < len(text) and at and not text[at].isspace():
-            least = max(0, at - _LONGEST_TAIL)
-            while at > least and not text[at - 1].isspace():
-                at -= 1
-        parts.append(text[:at])
-        most -= at
-        if at < len(text):
-            return parts, True
-    return parts, False
 
 
 def _spans(

@@ -286,7 +286,6 @@ def _escaped(text: str) -> str:
 
 
 def _tokens(size: int) -> int:
-    """How many tokens so many bytes of UTF-8 count for: a quarter, rounded up."""
     return -(-size // _BYTES_A_TOKEN)
 
 

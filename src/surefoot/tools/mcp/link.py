@@ -150,7 +150,25 @@ class Link:
     async def _live(self) -> None:
         try:
             async with contextlib.AsyncExitStack() as stack:
-                self._client = await self._entered(stack)
+                from mcp.client.client import Client  # noqa: PLC0415  # the extra `mcp` takes a second to load
+                from mcp_types import Implementation, ToolListChangedNotification  # noqa: PLC0415  # as above
+
+                async def heard(message: IncomingMessage) -> None:
+                    if isinstance(message, ToolListChangedNotification):
+                        self._changed()
+
+                # else garbage of a server lands on our stderr
+                logging.getLogger("mcp").addHandler(logging.NullHandler())
+                transport = self._over_http() if self.server.url else self._over_pipes()
+                self._client = await stack.enter_async_context(
+                    Client(
+                        transport,
+                        mode=self._mode,
+                        client_info=Implementation(name="surefoot", version="1"),
+                        message_handler=heard,
+                        cache=None,  # a listing is always asked for: pins are only as good as it is new
+                    )
+                )
                 self.listing = await self._listed()
                 self._settled.set()
                 self._ready.set_result(True)
@@ -186,26 +204,6 @@ class Link:
             self._settled.set()
             if not self._ready.done():
                 self._ready.set_result(False)
-
-    async def _entered(self, stack: contextlib.AsyncExitStack) -> Client:
-        from mcp.client.client import Client  # noqa: PLC0415  # the extra `mcp` takes a second to load
-        from mcp_types import Implementation, ToolListChangedNotification  # noqa: PLC0415  # as above
-
-        async def heard(message: IncomingMessage) -> None:
-            if isinstance(message, ToolListChangedNotification):
-                self._changed()
-
-        logging.getLogger("mcp").addHandler(logging.NullHandler())  # else garbage of a server lands on our stderr
-        transport = self._over_http() if self.server.url else self._over_pipes()
-        return await stack.enter_async_context(
-            Client(
-                transport,
-                mode=self._mode,
-                client_info=Implementation(name="surefoot", version="1"),
-                message_handler=heard,
-                cache=None,  # a listing is always asked for: pins are only as good as it is new
-            )
-        )
 
     @contextlib.asynccontextmanager
     async def _over_pipes(self) -> AsyncGenerator[Any]:  # Any: the streams, whose types load late

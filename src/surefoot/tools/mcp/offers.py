@@ -1,8 +1,9 @@
-"""What a server lists, made into declarations that may be shown to a model; the name and the pin of each.
+"""What a server lists: its tools as declarations, each with a name and a pin; its resources and prompts.
 
 A tool is called `SERVER__TOOL` here: always, and not only where two servers clash. With a prefix on clash, adding a
 server would rename the tools of another one, under which journals, profiles, rules and pins know them. The prefix also
-says to model and person whose tool it is, and as a server's name holds no `__`, it says so without doubt.
+says to model and person whose tool it is, and as a server's name holds no `__`, it says so without doubt. A resource
+becomes an attachment of a task, or is read by a model.
 
 Every word here comes from outside. Texts lose what does not show (control, bidirectional, zero-width and tag
 characters) and are cut; hints of the server may raise an effect, never lower one; what the developer declares stands.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -23,12 +25,16 @@ from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.text import shortened
 from surefoot.core.text.json import pin_of
 from surefoot.tools.mcp.config import McpServer
+from surefoot.types.attachments import Attachment
 from surefoot.types.declaration import Declared
+from surefoot.types.errors import UsageError
+from surefoot.types.messages import ModelMessage
 from surefoot.types.plan import RESERVED
 from surefoot.types.tools import ToolSpec
 
 if TYPE_CHECKING:
-    from mcp_types import Tool
+    from mcp.client.client import Client
+    from mcp_types import Prompt, Resource, Tool
 
 MOST_DESCRIPTION_CHARS = 600
 MOST_TOOLS = 1_000
@@ -98,7 +104,20 @@ def listing_of(server: McpServer, tools: Iterable[Tool], *, has_resources: bool 
             offers[made.spec.name] = made
         seen.add(tool.name)
     if has_resources and server.resources and READ_RESOURCE not in seen:
-        reader = _reader(server)
+        about = f"Read a resource of the MCP server {server.name} by its URI; with an empty URI, list them."
+        uri = {"type": "string", "description": "URI of the resource"}
+        spec = ToolSpec(
+            name=name_of(server.name, READ_RESOURCE),
+            description=about,
+            parameters={"type": "object", "properties": {"uri": uri}, "required": ["uri"]},
+            effect="read",
+            timeout_s=server.timeout_s,
+            origin="remote",
+            server=server.name,
+            declared=True,
+        )
+        spec = server.tools.get(READ_RESOURCE, _UNDECLARED).of(spec)
+        reader = Offer(READ_RESOURCE, spec, pin_of(spec), reads=True)
         offers[reader.spec.name] = reader
         seen.add(READ_RESOURCE)
     dropped += [(name, "declared, but the server does not list it") for name in server.tools if name not in seen]
@@ -128,23 +147,6 @@ def offer_of(server: McpServer, tool: Tool) -> Offer:
 
 
 READ_RESOURCE = "read_resource"
-
-
-def _reader(server: McpServer) -> Offer:
-    about = f"Read a resource of the MCP server {server.name} by its URI; with an empty URI, list them."
-    uri = {"type": "string", "description": "URI of the resource"}
-    spec = ToolSpec(
-        name=name_of(server.name, READ_RESOURCE),
-        description=about,
-        parameters={"type": "object", "properties": {"uri": uri}, "required": ["uri"]},
-        effect="read",
-        timeout_s=server.timeout_s,
-        origin="remote",
-        server=server.name,
-        declared=True,
-    )
-    spec = server.tools.get(READ_RESOURCE, _UNDECLARED).of(spec)
-    return Offer(READ_RESOURCE, spec, pin_of(spec), reads=True)
 
 
 def shown(text: str, most: int) -> str:
@@ -186,3 +188,62 @@ def _below(key: str, value: object) -> object:
     if isinstance(value, list):
         return [_below("", item) for item in cast("list[object]", value)]  # of a JSON list
     return value
+
+
+MOST_LISTED = 1_000
+"""Resources, and prompts, of one server that are listed."""
+
+
+async def resources_of(client: Client) -> tuple[Resource, ...]:
+    """The resources that a server lists; none of one that has none."""
+    found: list[Resource] = []
+    cursor: str | None = None
+    while client.server_capabilities.resources is not None and len(found) < MOST_LISTED:
+        page = await client.list_resources(cursor=cursor, cache_mode="bypass")
+        found += page.resources
+        if page.next_cursor is None or page.next_cursor == cursor:
+            break
+        cursor = page.next_cursor
+    return tuple(found[:MOST_LISTED])
+
+
+async def prompts_of(client: Client) -> tuple[Prompt, ...]:
+    """The prompts that a server lists on its first page; none of one that has none."""
+    if client.server_capabilities.prompts is None:
+        return ()
+    return tuple((await client.list_prompts(cache_mode="bypass")).prompts[:MOST_LISTED])
+
+
+async def attachments_of(client: Client, uri: str) -> tuple[Attachment, ...]:
+    """What a resource holds: texts, and files whose bytes say what they are. All of it is untrusted.
+
+    Raises `UsageError` for bytes that no model could read.
+    """
+    found: list[Attachment] = []
+    for part in (await client.read_resource(uri, cache_mode="bypass")).contents:
+        name = shown(part.uri, 200).rstrip("/").rpartition("/")[2] or "resource"
+        text = getattr(part, "text", None)
+        if isinstance(text, str):
+            found.append(Attachment(name, text))
+            continue
+        try:
+            data = b64decode(str(getattr(part, "blob", "")), validate=True)
+        except ValueError as error:
+            raise UsageError(f"{name} is not the base64 that MCP asks for") from error
+        found.append(Attachment.from_bytes(data, name, media_type=part.mime_type or ""))
+    return tuple(found)
+
+
+async def messages_of(client: Client, name: str, arguments: Mapping[str, str]) -> tuple[ModelMessage, ...]:
+    """A prompt with its arguments, as messages; of what is not text one line says what it is."""
+    told = await client.get_prompt(name, dict(arguments))
+    return tuple(
+        ModelMessage(one.role, shown(getattr(one.content, "text", None) or f"[{one.content.type}]", 1_000_000))
+        for one in told.messages
+    )
+
+
+def resource_lines(resources: tuple[Resource, ...]) -> str:
+    """Resources for a model: the URI of each, its name, and its type."""
+    lines = (f"{shown(one.uri, 500)}  {shown(one.name, 100)}  {one.mime_type or ''}".rstrip() for one in resources)
+    return "\n".join(lines) or "(the server lists no resources)"

@@ -21,7 +21,17 @@ from surefoot.core.text import at, clean, json_text, shortened
 from surefoot.tools.call import code_of
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.link import Connection, Link, LinkLost, Unreachable
-from surefoot.tools.mcp.offers import Listing, Offer, pin_of, shown
+from surefoot.tools.mcp.offers import (
+    Listing,
+    Offer,
+    attachments_of,
+    messages_of,
+    pin_of,
+    prompts_of,
+    resource_lines,
+    resources_of,
+    shown,
+)
 from surefoot.types.attachments import Attachment, media_type_of
 from surefoot.types.errors import UsageError, extra_needed
 from surefoot.types.messages import ModelMessage
@@ -123,7 +133,16 @@ class McpTool:
 
         try:
             if self.offer.reads:
-                return await self._read(link, str(arguments.get("uri") or ""))
+                uri = str(arguments.get("uri") or "")
+                if not uri:
+                    return self._result(resource_lines(await link.asked(resources_of)), failed=False)
+                try:
+                    found = await link.asked(partial(attachments_of, uri=uri))
+                except UsageError as error:
+                    return self._result(f"Not read: {error}", failed=True)
+                files = tuple(one for one in found if one.digest)
+                made = self._result("\n".join(one.line if one.digest else one.text for one in found), failed=False)
+                return replace(made, files=files)
             answer = await link.call(self.offer.remote, arguments, on_progress)
         except MCPError as error:
             code = error.code
@@ -142,19 +161,6 @@ class McpTool:
         made = self._result(_text(answer, structured=structured), failed=answer.is_error)
         made = replace(made, files=tuple(filter(None, map(_file, answer.content))))
         return replace(made, structured=structured, error=code_in(answer) if answer.is_error else "")
-
-    async def _read(self, link: Link, uri: str) -> ToolResult:
-        from surefoot.tools.mcp.resources import attachments_of, resource_lines, resources_of  # noqa: PLC0415  # as above
-
-        if not uri:
-            return self._result(resource_lines(await link.asked(resources_of)), failed=False)
-        try:
-            found = await link.asked(partial(attachments_of, uri=uri))
-        except UsageError as error:
-            return self._result(f"Not read: {error}", failed=True)
-        files = tuple(one for one in found if one.digest)
-        made = self._result("\n".join(one.line if one.digest else one.text for one in found), failed=False)
-        return replace(made, files=files)
 
     def _result(self, text: str, *, failed: bool) -> ToolResult:
         return result(self.connection.server.name, text, "error" if failed else "ok")
@@ -270,24 +276,18 @@ class McpServers:
 
         Raises `UsageError` for a server that is not one of these or cannot be reached, and for what it cannot read.
         """
-        from surefoot.tools.mcp.resources import attachments_of  # noqa: PLC0415  # few need it
-
         return await self._asked(server, f"the resource {uri!r}", partial(attachments_of, uri=uri))
 
     async def prompt(
         self, server: str, name: str, arguments: Mapping[str, str] | None = None
     ) -> tuple[ModelMessage, ...]:
         """A prompt of a server, filled in. Raises `UsageError` as `resource` does."""
-        from surefoot.tools.mcp.resources import messages_of  # noqa: PLC0415  # few need it
-
         return await self._asked(
             server, f"the prompt {name!r}", partial(messages_of, name=name, arguments=arguments or {})
         )
 
     async def held(self, server: str) -> tuple[Sequence[Resource], Sequence[Prompt]]:
         """The resources and prompts that a server lists. Raises `UsageError` as `resource` does."""
-        from surefoot.tools.mcp.resources import prompts_of, resources_of  # noqa: PLC0415  # few need it
-
         found = await self._asked(server, "its resources", resources_of)
         return found, await self._asked(server, "its prompts", prompts_of)
 

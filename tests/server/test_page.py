@@ -1,0 +1,92 @@
+"""The page of `surefoot serve`: what it may hold, how large it is, and that it works in a real browser."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STATIC = ROOT / "src" / "surefoot" / "server" / "static"
+BROWSER = ROOT / "tests" / "page"
+MODULES = sorted(STATIC.glob("*.js"))
+PARTS = ("axe", "keys", "states", "hostile", "large")
+
+FORBIDDEN = (
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|parseFromString|srcdoc",
+    r"\beval\b|new Function|import\(\s*[^`\"']|setTimeout\(\s*[\"'`]|setInterval\(\s*[\"'`]",
+    r"unsafeHTML|unsafeSVG|unsafeStatic|trustedTypes|createPolicy",
+    r"setAttribute\(\s*[\"']on|\sstyle=|styleMap|javascript:",
+    r"https?://(?!www\.w3\.org/2000/svg)|\bEventSource\b|\bWebSocket\b|sendBeacon|document\.cookie",
+)
+"""What would let a text become markup or code, or the page talk to somebody else."""
+
+
+@pytest.mark.parametrize("path", [*MODULES, STATIC / "index.html", STATIC / "style.css"], ids=lambda path: path.name)
+def test_no_text_can_become_markup_and_nothing_is_fetched_from_elsewhere(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert not [found[0] for pattern in FORBIDDEN for found in re.finditer(pattern, text)]
+    if path.suffix == ".html":
+        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\son\w+=", text)
+
+
+def test_the_page_keeps_its_size() -> None:
+    lines = {path.name: len(path.read_text("utf-8").splitlines()) for path in MODULES}
+    assert sum(lines.values()) <= 2500
+    assert not {name: count for name, count in lines.items() if count > 400}
+    served = [
+        *MODULES,
+        *STATIC.glob("*.json"),
+        *STATIC.glob("*.html"),
+        *STATIC.glob("*.css"),
+        *STATIC.glob("vendor/*.js"),
+    ]
+    assert sum(path.stat().st_size for path in served) <= 120 * 1024
+
+
+def test_what_others_wrote_is_as_they_wrote_it() -> None:
+    told = (STATIC / "vendor" / "README.txt").read_text("utf-8")
+    assert hashlib.sha256((STATIC / "vendor" / "lit-html.js").read_bytes()).hexdigest() in told
+    assert "BSD 3-Clause" in (STATIC / "vendor" / "lit-html.LICENSE").read_text("utf-8")
+    assert [path.name for path in STATIC.glob("vendor/*.js")] == ["lit-html.js"]
+
+
+def test_both_languages_have_the_same_texts_with_the_same_values() -> None:
+    def told(name: str) -> dict[str, list[str]]:
+        groups: dict[str, dict[str, str]] = json.loads((STATIC / f"{name}.json").read_text("utf-8"))
+        texts = {f"{group}.{key}": text for group, held in groups.items() for key, text in held.items()}
+        return {key: sorted(re.findall(r"\{\w+\}", text)) for key, text in texts.items() if not key.endswith(".one")}
+
+    assert told("en") == told("zh")
+
+
+def test_each_text_that_a_module_names_is_there() -> None:
+    groups: dict[str, dict[str, str]] = json.loads((STATIC / "en.json").read_text("utf-8"))
+    texts = {f"{group}.{key}" for group, held in groups.items() for key in held}
+    named = {key for path in MODULES for key in re.findall(r"\bt\(\"([a-z]*\.[\w.]+)\"", path.read_text("utf-8"))}
+    assert named - texts == set()
+
+
+def _chromium() -> str:
+    return os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
+
+
+@pytest.mark.page
+@pytest.mark.slow
+@pytest.mark.parametrize("part", PARTS)
+def test_the_page_in_a_real_browser(part: str) -> None:
+    if not _chromium() or shutil.which("node") is None or not (BROWSER / "node_modules" / "playwright-core").is_dir():
+        pytest.skip("the page is not tested: `make test-page` fetches chromium and the node modules that this needs")
+    env = {**os.environ, "CHROMIUM": _chromium(), "SUREFOOT_PYTHON": sys.executable}
+    done = subprocess.run(
+        ["node", "page.mjs", part], cwd=BROWSER, env=env, capture_output=True, text=True, timeout=580, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    sys.stdout.write(done.stdout)
