@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from surefoot.journal import codec
 from surefoot.server import about, follow, reads, shapes, starts, words
-from surefoot.server.answers import JSON_TYPE, dumped
+from surefoot.server.answers import JSON_TYPE, dumped, own_version
 from surefoot.server.api import Endpoint, Handle, Nothing
 from surefoot.server.auth import Right
 from surefoot.server.door import Door, Names
@@ -156,7 +156,7 @@ async def openapi(_request: Request) -> Response:
 
 @cache
 def _document() -> bytes:
-    return dumped(document(ENDPOINTS, about.own_version()))
+    return dumped(document(ENDPOINTS, own_version()))
 
 
 async def _unrouted(request: Request, error: Exception) -> Response:

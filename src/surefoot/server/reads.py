@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from surefoot.core.loop.replay import replay
 from surefoot.core.plan.child import owner_of
 from surefoot.journal.codec import encode
-from surefoot.server.answers import JSON_TYPE, TENANT, answer, dumped, shown
+from surefoot.server.answers import JSON_TYPE, TENANT, answer, dumped, own_version, shown
 from surefoot.server.api import Asked
 from surefoot.server.problems import Problem
 from surefoot.server.records import Reading
@@ -20,9 +20,11 @@ from surefoot.server.shapes import Form, Moment, PlanMoment, Stretch, StretchOfR
 from surefoot.server.sse import record_json
 from surefoot.telling.compare import compare
 from surefoot.telling.export import export
+from surefoot.telling.otlp import otlp
 from surefoot.telling.plan import plan_of
 from surefoot.telling.question import questions_of
 from surefoot.telling.rows import rows_of
+from surefoot.telling.spans import spans_of
 from surefoot.telling.state import state_of
 from surefoot.telling.text import visible
 from surefoot.telling.why import why
@@ -34,7 +36,12 @@ from surefoot.types.ports import NO_RECORDS, RunFilter, RunSummary
 T = TypeVar("T")
 
 MOST_COUNTED = 10_000
-EXPORT_TYPES: Mapping[str, str] = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html"}
+EXPORT_TYPES: Mapping[str, str] = {
+    "jsonl": "application/jsonl",
+    "md": "text/markdown",
+    "html": "text/html",
+    "otlp": JSON_TYPE,
+}
 _PIECE_CHARS = 64 * 1024
 _BLOB_HEADERS = {
     "Content-Disposition": "attachment",
@@ -188,14 +195,19 @@ async def export_run(asked: Asked[Form, None]) -> Response:
     """Give a run as a file."""
     run, form = await run_of(asked), asked.query.form
     records = await Reading(asked.site.store, run.run_id).all()
-    pieces = export(records, form)
+    if form == "otlp":
+        who = {"service.name": "surefoot", "service.version": own_version()}
+        pieces = iter([dumped(otlp(await at_desk(asked, lambda: spans_of(records)), who)).decode()])
+    else:
+        pieces = export(records, form)
 
     async def body() -> AsyncGenerator[bytes]:
         while piece := await at_desk(asked, lambda: _some(pieces)):
             yield piece
 
     name = "".join(c if c.isalnum() or c in "-_." else "_" for c in run.run_id)
-    headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"', "Cache-Control": "no-store"}
+    end = "otlp.json" if form == "otlp" else form
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{end}"', "Cache-Control": "no-store"}
     return StreamingResponse(body(), media_type=EXPORT_TYPES[form], headers=headers)
 
 
