@@ -437,15 +437,16 @@ async def test_blobs_are_given_only_to_who_sees_a_run_that_refers_to_them(store:
             assert (await served.ask("GET", f"/v1/runs/{other}/blobs/{digest}")).status == 404
 
 
-@pytest.mark.parametrize("form", ["jsonl", "md", "html"])
+@pytest.mark.parametrize("form", ["jsonl", "md", "html", "otlp"])
 async def test_a_run_is_exported(store: JournalStore, form: str) -> None:
     async with served_by(store) as served:
         run = await started(served, "the score of Alice")
         await until(served, run, "completed")
         got = await served.ask("GET", f"/v1/runs/{run}/export?form={form}")
         assert got.status == 200
-        assert got.headers["Content-Disposition"] == f'attachment; filename="{run}.{form}"'
-        assert b"Alice: 50" in got.body
+        assert got.headers["Content-Disposition"] == f'attachment; filename="{run}.{form.replace("otlp", "otlp.json")}"'
+        assert (b"Alice: 50" in got.body) == (form != "otlp")  # spans hold no contents
+        assert form != "otlp" or got.json["resourceSpans"]
 
 
 async def test_the_server_tells_of_itself(store: JournalStore) -> None:

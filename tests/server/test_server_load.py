@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from server_world import serving
 from test_server_streams import END, notes, record
 
 from surefoot import SqliteJournal
+from surefoot.server.app import prepare
 from surefoot.server.limits import Limits
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -63,10 +65,12 @@ async def test_no_request_holds_up_the_others(tmp_path: Path) -> None:
 
         async def watch() -> None:
             while True:
-                began = time.perf_counter()
+                began = time.thread_time()
                 await asyncio.sleep(0)
-                turns.append(time.perf_counter() - began)
+                turns.append(time.thread_time() - began)
 
+        prepare()
+        gc.freeze()  # as the server does in a process of its own
         watching = asyncio.ensure_future(watch())
         paths = (
             "state?at=9000",
@@ -78,9 +82,10 @@ async def test_no_request_holds_up_the_others(tmp_path: Path) -> None:
         )
         replies = await asyncio.gather(*(served.ask("GET", f"/v1/runs/one/{path}") for path in paths))
         watching.cancel()
+        gc.unfreeze()
         assert {reply.status for reply in replies} == {200}, [reply.body[:200] for reply in replies]
         assert json.loads(replies[0].body)["at"] == 9_000
         turns.sort()
-        print(f"longest turns {[f'{one * 1000:.0f} ms' for one in turns[-5:]]} of {len(turns)}")  # noqa: T201
-        assert turns[-1] < 0.5  # 50 ms where nothing else is at work
+        print(f"longest turns (CPU) {[f'{one * 1000:.0f} ms' for one in turns[-5:]]} of {len(turns)}")  # noqa: T201
+        assert turns[-1] < 0.1  # half of it where nothing else is at work
     await store.aclose()

@@ -18,8 +18,7 @@ from server_agents import PLAN, agents
 from server_world import Served, serving
 
 from surefoot import MemoryJournal
-from surefoot.server.about import own_version
-from surefoot.server.answers import dumped
+from surefoot.server.answers import dumped, own_version
 from surefoot.server.app import ENDPOINTS
 from surefoot.server.openapi import document
 from surefoot.server.problems import KINDS

@@ -9,6 +9,7 @@ import os
 import sys
 import webbrowser
 from datetime import date
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +22,13 @@ from surefoot.cli.setup import journal_path, opened
 from surefoot.types.errors import UsageError, extra_needed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from surefoot.server.auth import Keyring
+    from surefoot.server.door import Names
+    from surefoot.server.limits import Limits
+    from surefoot.server.notify import Notifier
+    from surefoot.server.site import Site
 
 token_app = typer.Typer(help="Tokens for `surefoot serve --tokens`.", no_args_is_help=True)
 
@@ -62,48 +69,78 @@ def serve(
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Show runs, start them, and answer what they ask: a page and an HTTP API. Ends on Ctrl-C once runs are at rest."""
-    if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
-        raise UsageError(f"`surefoot serve` needs {' and '.join(missing)}; {extra_needed('server')}")
+    _check_extra("serve")
     from surefoot.server.door import Names  # noqa: PLC0415  # what only this command needs loads here
     from surefoot.server.limits import KIB, Limits  # noqa: PLC0415
-    from surefoot.server.process import is_loopback, listen, serve_site, server_of  # noqa: PLC0415
-    from surefoot.server.site import Site  # noqa: PLC0415
-    from surefoot.worker import Worker  # noqa: PLC0415
 
-    if not is_loopback(host) and tokens is None:
-        raise UsageError(f"--host {host} can be reached from elsewhere: say with --tokens FILE who may do what")
     if no_token and tokens is not None:
         raise UsageError("--no-token and --tokens contradict each other; leave one of them out")
     if notify and not os.environ.get(SIGNED_WITH):
         raise UsageError(f"--notify: set ${SIGNED_WITH}, with which the requests are signed")
-    path = journal_path(journal)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", force=True)
+    names, limits = Names.of(host, host_name or (), origin or ()), Limits(task=max_task * KIB)
+    made = partial(_site, journal_path(journal), agents, tokens, limits, drive, no_token=no_token)
+    told = partial(_notifier, notify, shows_arguments=notify_arguments) if notify else None
+    asyncio.run(_served(made, names, (host, port, proxy), grace, told, opens=open_page, has_tokens=tokens is not None))
 
-    async def work() -> None:
-        store = opened(path, make=True)
-        served = agents_in(agents, store, path) if agents is not None else {}
-        keys, secret = _keys(tokens, no_token=no_token)
-        site = Site(store, served, keys, Limits(task=max_task * KIB))
-        drives = min(_MOST_DRIVEN, _DRIVEN_A_CORE * (os.cpu_count() or 1)) if drive is None else drive
-        if drives and served:
-            site.worker, site.drives = Worker(store, served, most=drives, tell=site.live.tell), drives
-        listening = listen(host, port)
-        page = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
-        if notify:
-            from surefoot.server.notify import Notifier  # noqa: PLC0415  # it needs aiohttp
 
-            hush = os.environ.get(SIGNED_WITH, "").encode()
-            site.notifier = Notifier(store, site.library, notify, hush, page, shows_arguments=notify_arguments)
-        server = server_of(site, Names.of(host, host_name or (), origin or ()), host, port, proxies=proxy)
-        link = f"{page}#t={secret}" if secret else page  # no request carries a fragment
-        if no_token:
-            print("every user of this machine may approve calls here (--no-token)", file=sys.stderr)
-        print(f"surefoot serves {link}", flush=True)
-        if open_page:
-            webbrowser.open(link)
-        await serve_site(site, server, listening, grace)
+def _check_extra(command: str) -> None:
+    if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
+        raise UsageError(f"`surefoot {command}` needs {' and '.join(missing)}; {extra_needed('server')}")
 
-    asyncio.run(work())
+
+async def _served(
+    made: Callable[[], tuple[Site, str]],
+    names: Names,
+    place: tuple[str, int, str],
+    grace_s: float,
+    notifier: Callable[[Site, str], Notifier] | None,
+    *,
+    opens: bool,
+    has_tokens: bool,
+) -> None:
+    """Listen, say where, and serve until a signal. `place` is host, port and proxy."""
+    from surefoot.server.process import is_loopback, listen, serve_site, server_of  # noqa: PLC0415
+
+    host, port, proxy = place
+    if not is_loopback(host) and not has_tokens:
+        raise UsageError(f"--host {host} can be reached from elsewhere: say with --tokens FILE who may do what")
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(message)s", force=True)
+    logging.getLogger("surefoot.server").setLevel(logging.INFO)
+    site, secret = made()
+    listening = listen(host, port)
+    page = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
+    site.notifier = notifier(site, page) if notifier is not None else None
+    if not secret and not has_tokens:
+        print("every user of this machine may approve calls here (--no-token)", file=sys.stderr)
+    link = f"{page}#t={secret}" if secret else page  # no request carries a fragment
+    print(f"surefoot serves {link}", flush=True)
+    if opens:
+        webbrowser.open(link)
+    await serve_site(site, server_of(site, names, host, port, proxies=proxy), listening, grace_s)
+
+
+def _site(
+    path: Path, agents: Path | None, tokens: Path | None, limits: Limits, drive: int | None, *, no_token: bool
+) -> tuple[Site, str]:
+    """What is served, and the token that was made for this start."""
+    from surefoot.server.site import Site  # noqa: PLC0415
+    from surefoot.worker import Worker  # noqa: PLC0415
+
+    keys, secret = _keys(tokens, no_token=no_token)
+    store = opened(path, make=True)
+    served = agents_in(agents, store, path) if agents is not None else {}
+    site = Site(store, served, keys, limits)
+    drives = min(_MOST_DRIVEN, _DRIVEN_A_CORE * (os.cpu_count() or 1)) if drive is None else drive
+    if drives and served:
+        site.worker, site.drives = Worker(store, served, most=drives, tell=site.live.tell), drives
+    return site, secret
+
+
+def _notifier(url: str, site: Site, page: str, *, shows_arguments: bool) -> Notifier:
+    from surefoot.server.notify import Notifier  # noqa: PLC0415  # it needs aiohttp
+
+    secret = os.environ[SIGNED_WITH].encode()
+    return Notifier(site.store, site.library, url, secret, page, shows_arguments=shows_arguments)
 
 
 def _keys(tokens: Path | None, *, no_token: bool) -> tuple[Keyring, str]:
@@ -137,8 +174,7 @@ def new(
     expires: Annotated[str, typer.Option(metavar="DATE", help="Its last day, as 2027-01-31.")] = "",
 ) -> None:
     """Make a token. It is shown once, on stderr; the table for the tokens file goes to stdout."""
-    if missing := [one for one in ("starlette", "uvicorn") if find_spec(one) is None]:
-        raise UsageError(f"`surefoot token` needs {' and '.join(missing)}; {extra_needed('server')}")
+    _check_extra("token")
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
 
     from surefoot.server.auth import Token, digest_of, new_token, table_of  # noqa: PLC0415

@@ -155,6 +155,12 @@ def type_of(body: bytes) -> object:
         return None
 
 
+def warm() -> None:
+    """Make now what the first reading of a record would make; it takes a moment, in any thread."""
+    _events()
+    _catalogues()
+
+
 def encode_summary(summary: RunSummary) -> bytes:
     """A summary as a file keeps it."""
     return _dump(summary)

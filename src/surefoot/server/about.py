@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from typing import Any
 
@@ -16,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from surefoot.agent import Agent
 from surefoot.core.state.roles import SOLO
 from surefoot.runtime.offers import bound_tools
-from surefoot.server.answers import TENANT, answer
+from surefoot.server.answers import TENANT, answer, own_version
 from surefoot.server.api import Asked, problem_of
 from surefoot.server.auth import RIGHTS
 from surefoot.server.problems import Problem
@@ -29,14 +28,6 @@ from surefoot.types.ports import RunFilter, RunSummary
 from surefoot.types.usage import Usage
 
 _PAGE = 200
-
-
-def own_version() -> str:
-    """The version of surefoot that is installed; "" where it runs from its sources."""
-    try:
-        return version("surefoot")
-    except PackageNotFoundError:
-        return ""
 
 
 async def me(asked: Asked[None, None]) -> Response:

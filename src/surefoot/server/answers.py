@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from typing import cast
 
 import orjson
@@ -16,6 +17,14 @@ OWN_LABELS = "surefoot."
 """How the labels begin in which the server keeps what it has to know of a run; they are not shown."""
 STARTED_BY = f"{OWN_LABELS}by"
 TENANT = f"{OWN_LABELS}tenant"
+
+
+def own_version() -> str:
+    """The version of surefoot that is installed; "" where it runs from its sources."""
+    try:
+        return version("surefoot")
+    except PackageNotFoundError:
+        return ""
 
 
 def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -94,6 +94,11 @@ class Endpoint:
         """It as a route of Starlette."""
         return Route(self.path, self.serve, methods=[self.method], name=f"{self.method} {self.path}")
 
+    def prepare(self) -> None:
+        """Make what checks its requests."""
+        adapter_of(self.body)
+        _many(self.query)
+
     async def serve(self, request: Request) -> Response:
         """Serve one request: whose it is, whether they may, what it says. What goes wrong is answered as a problem."""
         try:
@@ -152,10 +157,16 @@ def adapter_of(kind: type[T]) -> TypeAdapter[T]:
     return TypeAdapter(kind)
 
 
+@cache
+def _many(kind: type) -> frozenset[str]:
+    """The parts of a query of which there may be several."""
+    parts: Mapping[str, Mapping[str, object]] = adapter_of(kind).json_schema().get("properties", {})
+    return frozenset(name for name, one in parts.items() if "items" in one)
+
+
 def _pairs(kind: type, request: Request) -> dict[str, object]:
     """The query as its type has it: a list where several are meant."""
-    many = {name for name, one in adapter_of(kind).json_schema().get("properties", {}).items() if "items" in one}
-    given = request.query_params
+    many, given = _many(kind), request.query_params
     return {name: given.getlist(name) if name in many else given[name] for name in given}
 
 

@@ -1,23 +1,25 @@
-"""The app: the table of endpoints, and all that is served, behind the door."""
+"""The app: the table of endpoints, and what is served without a token since it holds nothing of any run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
-from surefoot.server import about, blobs, pages, reads, shapes, starts, streams, words
-from surefoot.server.answers import JSON_TYPE, dumped
+from surefoot.journal import codec
+from surefoot.server import about, follow, reads, shapes, starts, words
+from surefoot.server.answers import JSON_TYPE, dumped, own_version
 from surefoot.server.api import Endpoint, Handle, Nothing
 from surefoot.server.auth import Right
 from surefoot.server.door import Door, Names
 from surefoot.server.openapi import document
-from surefoot.server.problems import KINDS, Problem
+from surefoot.server.problems import KINDS, Problem, page_of
 from surefoot.server.site import Site
 from surefoot.telling.plan import PlanView
 from surefoot.telling.state import StateView
@@ -44,19 +46,19 @@ def _post(path: str, handle: Handle, right: Right, body: type, gives: Mapping[in
 ENDPOINTS = (
     _get("/v1/runs", reads.list_runs, shapes.Runs, query=shapes.Wanted),
     _get(_RUN, reads.show_run, shapes.Shown),
-    _get(f"{_RUN}/events", streams.events, (shapes.Events, _STREAM), "too_many_streams", query=shapes.Stretch),
+    _get(f"{_RUN}/events", follow.events, (shapes.Events, _STREAM), "too_many_streams", query=shapes.Stretch),
     _get(f"{_RUN}/rows", reads.list_rows, shapes.Rows, query=shapes.StretchOfRows),
     _get(f"{_RUN}/state", reads.show_state, StateView, query=shapes.Moment),
     _get(f"{_RUN}/plan", reads.show_plan, PlanView, "no_plan", query=shapes.PlanMoment),
     _get(f"{_CALL}/why", reads.show_why, Why, "no_such_call"),
     _get(f"{_RUN}/words/{{number}}", words.show_word, shapes.Posted, "no_such_word"),
     _get(f"{_RUN}/verify", reads.verify, shapes.Verified),
-    _get(f"{_RUN}/blobs/{{digest}}", blobs.show_blob, "text/plain", "no_such_blob", "journal_damaged"),
+    _get(f"{_RUN}/blobs/{{digest}}", reads.show_blob, "text/plain", "no_such_blob", "journal_damaged"),
     _get(f"{_RUN}/export", reads.export_run, tuple(reads.EXPORT_TYPES.values()), query=shapes.Form),
     _get("/v1/compare", reads.compare_runs, shapes.Compared, "no_such_run", query=shapes.Two),
     _get("/v1/agents", about.agents, shapes.Agents),
     _get("/v1/usage", about.usage, shapes.Usages, query=shapes.By),
-    _get("/v1/feed", streams.feed, _STREAM, "too_many_streams", query=shapes.Since),
+    _get("/v1/feed", follow.feed, _STREAM, "too_many_streams", query=shapes.Since),
     Endpoint("GET", "/v1/me", about.me, (), {200: shapes.Me}),
     Endpoint("GET", "/metrics", about.metrics, ("admin",), {200: "text/plain"}),
     _post(
@@ -75,15 +77,37 @@ ENDPOINTS = (
 """Every address that takes a token."""
 
 
+STATIC = Path(__file__).parent / "static"
+ADDRESSES = (
+    "/",
+    "/runs/{run_id}",
+    "/runs/{run_id}/plan",
+    "/runs/{run_id}/calls/{call:path}",
+    "/runs/{run_id}/at/{at}",
+    "/compare/{a}/{b}",
+)
+"""The page's own addresses, each of which is the page."""
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".LICENSE": "text/plain; charset=utf-8",
+}
+_FRESH = {"Cache-Control": "no-cache"}
+
+
 def app_of(site: Site, names: Names) -> Door:
     """The app of a server, behind its door."""
     open_to_all = (
         Route("/healthz", about.healthz),
         Route("/readyz", about.readyz),
         Route("/openapi.json", openapi),
-        Route("/problems/{name}", pages.problem),
-        Route("/static/{path:path}", pages.static),
-        *(Route(address, pages.page) for address in pages.ADDRESSES),
+        Route("/problems/{name}", problem),
+        Route("/static/{path:path}", static),
+        *(Route(address, page) for address in ADDRESSES),
     )
     app = Starlette(
         routes=[*(one.route() for one in ENDPOINTS), *open_to_all], exception_handlers={HTTPException: _unrouted}
@@ -93,6 +117,38 @@ def app_of(site: Site, names: Names) -> Door:
     return Door(app, names, site.limits.header)
 
 
+def prepare() -> None:
+    """Make what first requests would have to wait for, in any thread."""
+    codec.warm()
+    for one in ENDPOINTS:
+        one.prepare()
+
+
+async def page(_request: Request) -> Response:
+    """The page. It holds nothing of a run: its script asks for that, with a token."""
+    if not (index := STATIC / "index.html").is_file():
+        return HTMLResponse("<!doctype html><title>surefoot</title><p>The page is not installed; see /openapi.json")
+    return FileResponse(index, media_type=_TYPES[".html"], headers=_FRESH)
+
+
+async def static(request: Request) -> Response:
+    """A file of the page."""
+    path = request.path_params["path"]
+    file = (STATIC / path).resolve()
+    kind = _TYPES.get(file.suffix)
+    if kind is None or not file.is_relative_to(STATIC) or not file.is_file():
+        return Problem("not_found", "the page has no such file").response(request.url.path)
+    return FileResponse(file, media_type=kind, headers=_FRESH)
+
+
+async def problem(request: Request) -> Response:
+    """`/problems/NAME`."""
+    try:
+        return page_of(request.path_params["name"])
+    except Problem as unknown:
+        return unknown.response(request.url.path)
+
+
 async def openapi(_request: Request) -> Response:
     """`/openapi.json`."""
     return Response(_document(), media_type=JSON_TYPE)
@@ -100,7 +156,7 @@ async def openapi(_request: Request) -> Response:
 
 @cache
 def _document() -> bytes:
-    return dumped(document(ENDPOINTS, about.own_version()))
+    return dumped(document(ENDPOINTS, own_version()))
 
 
 async def _unrouted(request: Request, error: Exception) -> Response:

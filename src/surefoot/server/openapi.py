@@ -100,7 +100,11 @@ def _operation(one: Endpoint, path: str, schemas: Schemas) -> Json:
 
 def _answer(gives: object, schemas: Schemas) -> Json:
     """One good answer: a type, media types of bytes, both, or None for no content."""
-    content: Json = {kind: {"schema": {"type": "string"}} for kind in _several(gives) if isinstance(kind, str)}
+    content: Json = {
+        kind: {"schema": {"type": "object" if kind == JSON_TYPE else "string"}}
+        for kind in _several(gives)
+        if isinstance(kind, str)
+    }
     for kind in _types(gives):
         content[JSON_TYPE] = {"schema": schemas[kind, "serialization"]}
     return {"description": "Good.", **({"content": content} if content else {})}

@@ -27,23 +27,14 @@ KINDS: Mapping[str, Kind] = {
     "unauthorized": Kind(
         401,
         "No valid token",
-        "Send `Authorization: Bearer TOKEN`. `surefoot serve` prints a link with a token when it starts; where it "
-        "was started with --tokens, make a token with `surefoot token new`.",
+        "Send `Authorization: Bearer TOKEN`, with that of the link at the start, or of `surefoot token new`.",
     ),
-    "forbidden": Kind(
-        403,
-        "The token lacks a right",
-        "Use a token that has the right which the detail names; `GET /v1/me` lists them.",
-    ),
+    "forbidden": Kind(403, "The token lacks a right", "Use a token that has the right that the detail names."),
     "foreign_origin": Kind(
-        403,
-        "Not from this page",
-        "The request came from a page of another site. If that page is yours, start the server with --origin URL.",
+        403, "Not from this page", "If the page that asks is yours, start the server with --origin URL."
     ),
     "not_found": Kind(404, "No such address", "`/openapi.json` lists every address of this server."),
-    "no_such_run": Kind(
-        404, "No such run", "Check the id with `GET /v1/runs`. A token sees the runs of its tenant and its agents only."
-    ),
+    "no_such_run": Kind(404, "No such run", "A token sees the runs of its tenant and its agents only."),
     "no_such_call": Kind(404, "No such call", "`GET /v1/runs/{run_id}/rows` shows the calls of the run."),
     "no_such_blob": Kind(404, "No such blob", "A run gives only the blobs that its own records refer to."),
     "no_such_word": Kind(404, "No such word", "Take the number from the `Location` of the answer to your word."),
@@ -51,42 +42,31 @@ KINDS: Mapping[str, Kind] = {
     "no_such_method": Kind(405, "No such method here", "`/openapi.json` lists the methods of every address."),
     "too_slow": Kind(408, "The request took too long", "Send the whole body at once."),
     "not_waiting": Kind(
-        409,
-        "Nothing waits for this word",
-        "Somebody may have answered first. `GET /v1/runs/{run_id}` shows what waits.",
+        409, "Nothing waits for this word", "Somebody may have answered first; the run shows what waits."
     ),
     "other_question": Kind(
-        409, "The call waits for another word", "Approve or deny a call that waits for approval; settle one in doubt."
+        409, "The call waits for another word", "Approve or deny a call; settle one that is in doubt."
     ),
-    "changed": Kind(
-        409, "What waits is not what was shown", "Read the current question, then answer with its digest or version."
-    ),
-    "expired": Kind(
-        409, "The question's time is over", "It was refused. Resume the run, so that the model can ask again."
-    ),
+    "changed": Kind(409, "What waits is not what was shown", "Read the current question, and answer with its digest."),
+    "expired": Kind(409, "The question's time is over", "It was refused; resume the run, so that it can ask again."),
     "ended": Kind(409, "The run is over", "Resume or fork the run, or start a new one."),
     "driven": Kind(409, "The run is being driven", "Cancel the run first, and wait until it has stopped."),
     "has_forks": Kind(409, "Other runs share its records", "Delete the runs that were forked from it first."),
     "journal_damaged": Kind(
         409,
         "The journal of this run is damaged",
-        "What precedes the damage can be read. `surefoot journal verify` says more; `surefoot journal accept` goes on "
-        "without what is lost.",
+        "`surefoot journal verify` says more; `surefoot journal accept` goes on without what is lost.",
     ),
     "too_large": Kind(413, "The request is too large", "Send less, or start the server with higher limits."),
     "not_json": Kind(415, "The body must be JSON", "Send the body with `Content-Type: application/json`."),
     "wrong_host": Kind(
         421,
         "The server has another name",
-        "Use the address that it printed when it started. If it has this name too, start it with --host-name NAME.",
+        "Use the address that it printed at its start, or start it with --host-name NAME.",
     ),
-    "invalid": Kind(
-        422, "The request is not valid", "Mend what `faults` names; `/openapi.json` says what is expected."
-    ),
+    "invalid": Kind(422, "The request is not valid", "Mend what `faults` names; see `/openapi.json`."),
     "agent_unknown": Kind(422, "No such agent", "`GET /v1/agents` lists the agents that are served."),
-    "key_reused": Kind(
-        422, "The idempotency key was used before", "Use a new `Idempotency-Key` for every request that differs."
-    ),
+    "key_reused": Kind(422, "The idempotency key was used before", "Use a new `Idempotency-Key` for each request."),
     "too_many_runs": Kind(429, "Too many runs are queued", "Wait for `Retry-After` seconds, then try again."),
     "too_many_streams": Kind(429, "Too many streams are open", "Close a stream, or wait for `Retry-After` seconds."),
     "too_fast": Kind(429, "Too many requests", "Wait for `Retry-After` seconds, then try again."),

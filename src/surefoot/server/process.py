@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -15,7 +16,7 @@ from typing import Any, cast
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from surefoot.server.app import app_of
+from surefoot.server.app import app_of, prepare
 from surefoot.server.door import Names
 from surefoot.server.site import Site
 from surefoot.types.errors import UsageError
@@ -93,6 +94,8 @@ def listen(host: str, port: int) -> socket.socket:
 async def serve_site(site: Site, server: Server, listening: socket.socket, grace_s: float) -> None:
     """Serve until SIGTERM or SIGINT, then drain: runs come to rest, streams say bye. A second signal leaves at once."""
     loop, told = asyncio.get_running_loop(), asyncio.Event()
+    preparing = site.desk.submit(prepare)
+    preparing.add_done_callback(lambda _: gc.freeze())  # what is loaded stays, and is not looked through again
 
     def leave() -> None:
         if told.is_set():

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from surefoot.core.loop.replay import replay
 from surefoot.core.plan.child import owner_of
 from surefoot.journal.codec import encode
-from surefoot.server.answers import JSON_TYPE, TENANT, answer, dumped, shown
+from surefoot.server.answers import JSON_TYPE, TENANT, answer, dumped, own_version, shown
 from surefoot.server.api import Asked
 from surefoot.server.problems import Problem
 from surefoot.server.records import Reading
@@ -20,22 +20,34 @@ from surefoot.server.shapes import Form, Moment, PlanMoment, Stretch, StretchOfR
 from surefoot.server.sse import record_json
 from surefoot.telling.compare import compare
 from surefoot.telling.export import export
+from surefoot.telling.otlp import otlp
 from surefoot.telling.plan import plan_of
 from surefoot.telling.question import questions_of
 from surefoot.telling.rows import rows_of
+from surefoot.telling.spans import spans_of
 from surefoot.telling.state import state_of
 from surefoot.telling.text import visible
 from surefoot.telling.why import why
-from surefoot.types.errors import RunUnknown, UsageError
-from surefoot.types.events import Event
+from surefoot.types.attachments import Attachment
+from surefoot.types.errors import JournalCorrupt, JournalError, RunUnknown, UsageError
+from surefoot.types.events import Event, InStep, RunStarted
 from surefoot.types.ports import NO_RECORDS, RunFilter, RunSummary
 
 T = TypeVar("T")
 
 MOST_COUNTED = 10_000
-EXPORT_TYPES: Mapping[str, str] = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html"}
-_TOLD_AT_ONCE = 100
+EXPORT_TYPES: Mapping[str, str] = {
+    "jsonl": "application/jsonl",
+    "md": "text/markdown",
+    "html": "text/html",
+    "otlp": JSON_TYPE,
+}
 _PIECE_CHARS = 64 * 1024
+_BLOB_HEADERS = {
+    "Content-Disposition": "attachment",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Cache-Control": "private, no-store",
+}
 
 
 async def run_of(asked: Asked[Any, Any], run_id: str = "") -> RunSummary:
@@ -114,7 +126,7 @@ async def list_rows(asked: Asked[StretchOfRows, None]) -> Response:
     before = await asked.site.library.tale(reading, min(part.since, run.events))
     until, sought = None if part.q else part.since + part.limit, part.q.casefold()
     rows: list[object] = []
-    async for piece in reading.pieces(until, _TOLD_AT_ONCE):
+    async for piece in reading.pieces(until):
         for record in piece:
             after = before.plus(record)
             told = rows_of(record, before, after)
@@ -183,14 +195,19 @@ async def export_run(asked: Asked[Form, None]) -> Response:
     """Give a run as a file."""
     run, form = await run_of(asked), asked.query.form
     records = await Reading(asked.site.store, run.run_id).all()
-    pieces = export(records, form)
+    if form == "otlp":
+        who = {"service.name": "surefoot", "service.version": own_version()}
+        pieces = iter([dumped(otlp(await at_desk(asked, lambda: spans_of(records)), who)).decode()])
+    else:
+        pieces = export(records, form)
 
     async def body() -> AsyncGenerator[bytes]:
         while piece := await at_desk(asked, lambda: _some(pieces)):
             yield piece
 
     name = "".join(c if c.isalnum() or c in "-_." else "_" for c in run.run_id)
-    headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"', "Cache-Control": "no-store"}
+    end = "otlp.json" if form == "otlp" else form
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{end}"', "Cache-Control": "no-store"}
     return StreamingResponse(body(), media_type=EXPORT_TYPES[form], headers=headers)
 
 
@@ -200,6 +217,40 @@ async def compare_runs(asked: Asked[Two, None]) -> Response:
     first, second = [await Reading(asked.site.store, one.run_id).all() for one in (a, b)]
     found = await at_desk(asked, lambda: compare(first, second))
     return answer({"a": shown(a), "b": shown(b), **_fields(found)})
+
+
+async def show_blob(asked: Asked[Any, None]) -> Response:
+    """Give bytes that a run refers to: as text to be saved, so that no browser ever shows them as a page."""
+    run, digest = await run_of(asked), asked.part("digest")
+    async for piece in Reading(asked.site.store, run.run_id).pieces():
+        for record in piece:
+            if (found := blobs_of(record.event).get(digest)) is not None:
+                return Response(found or await _kept(asked, digest), media_type="text/plain", headers=_BLOB_HEADERS)
+    raise Problem("no_such_blob", "this run refers to no bytes of that digest")
+
+
+async def _kept(asked: Asked[Any, None], digest: str) -> bytes:
+    try:
+        return await asked.site.store.get_blob(digest)
+    except JournalCorrupt:
+        raise
+    except JournalError as error:
+        raise Problem("no_such_blob", "the bytes of that digest are gone") from error
+
+
+def blobs_of(event: Event) -> Mapping[str, bytes]:
+    """What a record refers to, by digest; the bytes where they are at hand, else b"".
+
+    Its texts do not count: they may hold any digest.
+    """
+    inner = event.event if isinstance(event, InStep) else event
+    result = getattr(inner, "result", None)
+    files: tuple[object, ...] = getattr(result, "files", ())
+    found = {getattr(result, "blob", None) or "": b""}
+    if isinstance(inner, RunStarted):
+        files = inner.task.attachments
+        found |= dict([encode(inner)[1] or ("", b"")])
+    return found | {one.digest: b"" for one in files if isinstance(one, Attachment)}
 
 
 async def at_desk(asked: Asked[Any, Any], work: Callable[[], T]) -> T:

@@ -205,7 +205,7 @@ class PlanMoment(Moment):
 class Form(Exact):
     """In which form a run leaves."""
 
-    form: Literal["jsonl", "md", "html"] = "jsonl"
+    form: Literal["jsonl", "md", "html", "otlp"] = "jsonl"
 
 
 class Two(Exact):

@@ -70,6 +70,10 @@ class _Telling:
             case e.RunForked(_, parent, forked_at, speakers):
                 told = f"forked from {parent} at record {forked_at}{_with(speakers)}"
                 return [self._pen.row("head", told, style="head", whole=True)]
+            case e.DriverChanged(by):
+                return [self._pen.row("head", (by, "person"), " drives it on from here", style="head")]
+            case e.RunNoted(text, by):
+                return [self._pen.row("word", (by, "person"), " adds: ", (text, "person"), style="head", whole=True)]
             case e.ToolsSelected():
                 return self._selected(event)
             case e.ModelTraitLearnt(model, trait, value, evidence):

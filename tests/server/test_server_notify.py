@@ -1,0 +1,66 @@
+"""Telling people that they are asked: once a question, signed, and tried again."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from collections.abc import Mapping
+
+import pytest
+from aiohttp import web
+from server_agents import agents
+from server_world import LIMIT_S, serving
+
+from surefoot import MemoryJournal
+from surefoot.server.notify import SIGNATURE, Notifier
+
+pytestmark = pytest.mark.anyio
+
+SECRET = b"made up"
+
+
+@pytest.mark.parametrize("shows", [False, True])
+async def test_each_question_is_told_once_however_often_it_takes(shows: bool) -> None:
+    told: asyncio.Queue[tuple[Mapping[str, str], bytes]] = asyncio.Queue()
+    answers = [500, 200]
+
+    async def take(request: web.Request) -> web.Response:
+        told.put_nowait((request.headers, await request.read()))
+        return web.Response(status=answers.pop(0) if answers else 200)
+
+    app = web.Application()
+    app.router.add_post("/hook", take)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}/hook"
+    store = MemoryJournal()
+    async with serving(store, agents()) as served:
+        page = "http://127.0.0.1/"
+        library = served.site.library
+        notifier = Notifier(store, library, url, SECRET, page, shows_arguments=shows, pause_s=0.01)
+        running = asyncio.ensure_future(notifier.run())
+        await asyncio.sleep(0)
+        reply = await served.ask("POST", "/v1/runs", {"agent": "mailer", "task": "send a mail to bob@example.org"})
+        run = reply.json["run_id"]
+        both = [await asyncio.wait_for(told.get(), LIMIT_S) for _ in "12"]  # the first was refused
+        assert both[0][1] == both[1][1]
+        headers, body = both[1]
+        at, signed = headers[SIGNATURE].removeprefix("t=").split(",v1=")
+        assert hmac.compare_digest(signed, hmac.digest(SECRET, at.encode() + b"." + body, "sha256").hex())
+        said = json.loads(body)
+        assert (said["run"], said["agent"]) == (run, "mailer")
+        assert said["link"] == f"{page}runs/{run}/calls/{said['question']['call']}"
+        assert ("arguments" in said["question"]) == shows
+        question = (await served.get(f"/v1/runs/{run}"))["waiting"][0]
+        path = f"/v1/runs/{run}/calls/{question['call']}/deny"
+        assert (await served.ask("POST", path, {"digest": question["digest"]})).status == 200
+        async with asyncio.timeout(LIMIT_S):
+            while (await served.get(f"/v1/runs/{run}"))["status"] != "completed":  # noqa: ASYNC110  # asked over HTTP
+                await asyncio.sleep(0)
+        assert told.empty()
+        running.cancel()
+        await asyncio.wait((running,))
+    await runner.cleanup()
