@@ -15,7 +15,7 @@ from typing import Protocol, cast
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import announce, durability
 from surefoot.core.state.state import State
-from surefoot.types.events import Event
+from surefoot.types.events import Event, RunEnded
 from surefoot.types.moves import Move, Think, Within, WorldMove
 from surefoot.types.ports import Durability, RunJournal
 from surefoot.types.words import Posted
@@ -71,6 +71,11 @@ class Leave:
             wake()
 
 
+def _is_alone(state: State) -> bool:
+    """Whether nothing else could begin while a move is made, whatever a person says."""
+    return state.planning is None and sum(call.is_open for call in state.calls) < 2  # noqa: PLR2004
+
+
 _Ended = tuple[WorldMove, Sequence[Event]]
 
 
@@ -90,6 +95,10 @@ class UnderWay:
         self._turned_s = time.monotonic()
         self._has_words = False
         self._are_held_back = False
+        self._alone: State | None = None  # the state in which the only move is made here
+        self._hearing: asyncio.Task[None] | None = None
+        self._said: list[Event] = []
+        self._is_over = False
 
     async def __aenter__(self) -> UnderWay:
         await self._tasks.__aenter__()
@@ -145,6 +154,8 @@ class UnderWay:
             self.moves, self._effects = frozenset(), set()
             self._waiting.clear()
             return ()
+        if len(self._waiting) == len(self.moves) == 1 and not self._has_words and _is_alone(state):
+            return await self._made_alone(state)
         for move, begun in self._waiting:
             task = self._tasks.create_task(self._make(move, begun))
             self._making[task] = move
@@ -156,20 +167,62 @@ class UnderWay:
         if not self._has_words:
             first = await self._ended.get()
             ended = [*([first] if first else ()), *self._all_ended()]
+        return await self._told(ended, state)
+
+    async def _told(self, ended: Sequence[_Ended], state: State, said: Sequence[Event] = ()) -> Sequence[Event]:
+        """What moves have brought, on record, behind what was said meanwhile; and what is to be heard then."""
         self._turned_s = time.monotonic()
-        events = await self._recorded(ended)
+        events = [*said, *await self._recorded(ended)]
         if self._has_words or (self._are_held_back and ended):
-            events = [*events, *await self._heard(fold(events, state))]
+            events += await self._heard(fold(events, state))
         if self._task.cancelling() > self._cancelled_before:
             raise asyncio.CancelledError
         return events
+
+    async def _made_alone(self, state: State) -> Sequence[Event]:
+        """Make the only move here: nothing goes on beside it, so it needs no task. Who speaks is heard beside it."""
+        move, begun = self._waiting.pop()
+        self._alone, said, ended = state, self._said, list[_Ended]()
+        try:
+            ended.append((move, await self._hands.do(move, begun)))
+        except asyncio.CancelledError:
+            if not self._is_over:
+                raise
+            self._task.uncancel()
+        finally:
+            self._alone = None
+        if self._hearing is not None:
+            await self._hearing
+            self._hearing = None
+        self._said = []
+        if self._is_over:
+            self.moves, self._effects = frozenset(), set()
+            return said
+        return await self._told(ended, state, said)
+
+    async def _hear_beside(self, state: State) -> None:
+        while self._has_words:
+            self._said += await self._heard(fold(self._said, state))
+        self._is_over = any(isinstance(event, RunEnded) for event in self._said)
+        if self._is_over and self._alone is not None:
+            self._task.cancel()
 
     def _wake(self) -> None:
         self._has_words = True
         self._look_up()
 
     def _look_up(self) -> None:
-        self._ended.put_nowait(None)
+        if self._alone is None:
+            self._ended.put_nowait(None)
+        elif self._leave.grace_s is not None:
+            grace_s = self._leave.grace_s if self._effects else 0.0
+            asyncio.get_running_loop().call_later(grace_s, self._leave_alone, self.moves)
+        elif self._hearing is None:
+            self._hearing = self._tasks.create_task(self._hear_beside(self._alone))
+
+    def _leave_alone(self, moves: frozenset[Move]) -> None:
+        if self._alone is not None and self.moves == moves:
+            self._task.cancel()
 
     async def _go(self) -> None:
         """Leave the run as it stands. What must not be made twice gets its grace, and what came of it is recorded."""
