@@ -164,6 +164,7 @@ async def test_runs_are_listed_in_pages_and_filtered(store: JournalStore) -> Non
         assert "Link" not in page.headers
         for query, expected in (
             ("label=n=1", [runs[3], runs[1]]),
+            ("label=n:0", [runs[4], runs[2], runs[0]]),
             ("agent=helper", runs[::-1]),
             ("agent=mailer", []),
             ("status=completed", runs[::-1]),
@@ -333,7 +334,8 @@ async def test_a_doubt_is_settled(store: JournalStore) -> None:
         run = await started(served, "pay 5")
         shown = await until(served, run, "paused")
         (question,) = shown["waiting"]
-        assert (question["about"], shown["standing"]) == ("in_doubt", "in_doubt")
+        assert (question["about"], shown["standing"], shown["questions"]) == ("in_doubt", "in_doubt", 1)
+        assert [one["run_id"] for one in (await served.get("/v1/runs?waiting=1"))["runs"]] == [run]
         path = f"/v1/runs/{run}/calls/{question['call']}"
         other = await served.ask("POST", f"{path}/approve", {"digest": question["digest"]})
         assert other.problem == "other_question"
