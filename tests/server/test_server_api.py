@@ -540,3 +540,18 @@ def test_each_problem_has_an_address_that_may_answer_with_it() -> None:
     told = {name for one in ENDPOINTS for name in one.told}
     everywhere = {"foreign_origin", "not_found", "no_such_method", "wrong_host", "header_too_large"}
     assert told | everywhere == set(KINDS)
+
+
+async def test_no_token_is_ever_given_back(store: JournalStore) -> None:
+    async with served_by(store) as served:
+        secret = "sft_all"
+        run = await started(served, "the score of Alice")
+        await until(served, run, "completed")
+        for form in ("jsonl", "md", "html", "otlp"):
+            await served.ask("GET", f"/v1/runs/{run}/export?form={form}")
+        for path in ("", "/events", "/rows", "/state", "/verify"):
+            await served.ask("GET", f"/v1/runs/{run}{path}?token={secret[:3]}")
+            await served.ask("GET", f"/v1/runs/{run}{path}")
+        await served.ask("GET", "/v1/me", headers={"Authorization": f"Basic {secret}"})
+        assert len(served.seen) > 10
+        assert not [one for one in served.seen if secret.encode() in one.body or secret in str(one.headers)]
