@@ -164,6 +164,7 @@ async def test_runs_are_listed_in_pages_and_filtered(store: JournalStore) -> Non
         assert "Link" not in page.headers
         for query, expected in (
             ("label=n=1", [runs[3], runs[1]]),
+            ("label=n:0", [runs[4], runs[2], runs[0]]),
             ("agent=helper", runs[::-1]),
             ("agent=mailer", []),
             ("status=completed", runs[::-1]),
@@ -333,7 +334,8 @@ async def test_a_doubt_is_settled(store: JournalStore) -> None:
         run = await started(served, "pay 5")
         shown = await until(served, run, "paused")
         (question,) = shown["waiting"]
-        assert (question["about"], shown["standing"]) == ("in_doubt", "in_doubt")
+        assert (question["about"], shown["standing"], shown["questions"]) == ("in_doubt", "in_doubt", 1)
+        assert [one["run_id"] for one in (await served.get("/v1/runs?waiting=1"))["runs"]] == [run]
         path = f"/v1/runs/{run}/calls/{question['call']}"
         other = await served.ask("POST", f"{path}/approve", {"digest": question["digest"]})
         assert other.problem == "other_question"
@@ -538,3 +540,18 @@ def test_each_problem_has_an_address_that_may_answer_with_it() -> None:
     told = {name for one in ENDPOINTS for name in one.told}
     everywhere = {"foreign_origin", "not_found", "no_such_method", "wrong_host", "header_too_large"}
     assert told | everywhere == set(KINDS)
+
+
+async def test_no_token_is_ever_given_back(store: JournalStore) -> None:
+    async with served_by(store) as served:
+        secret = "sft_all"
+        run = await started(served, "the score of Alice")
+        await until(served, run, "completed")
+        for form in ("jsonl", "md", "html", "otlp"):
+            await served.ask("GET", f"/v1/runs/{run}/export?form={form}")
+        for path in ("", "/events", "/rows", "/state", "/verify"):
+            await served.ask("GET", f"/v1/runs/{run}{path}?token={secret[:3]}")
+            await served.ask("GET", f"/v1/runs/{run}{path}")
+        await served.ask("GET", "/v1/me", headers={"Authorization": f"Basic {secret}"})
+        assert len(served.seen) > 10
+        assert not [one for one in served.seen if secret.encode() in one.body or secret in str(one.headers)]

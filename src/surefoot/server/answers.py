@@ -38,10 +38,11 @@ def dumped(value: object) -> bytes:
 
 
 def shown(run: RunSummary) -> dict[str, object]:
-    """A run in one line, as the API tells it."""
+    """A run in one line, as the API tells it. A doubt is no record, so one that stands in doubt asks at least once."""
     labels = {visible(key): visible(value) for key, value in run.labels.items() if not key.startswith(OWN_LABELS)}
     texts = {name: visible(getattr(run, name)) for name in ("task", "answer", "reason")}
-    return {**run.__dict__, **texts, "labels": labels}
+    questions = max(run.questions, 1) if run.standing == "in_doubt" else run.questions
+    return {**run.__dict__, **texts, "labels": labels, "questions": questions}
 
 
 def _plain(value: object) -> object:

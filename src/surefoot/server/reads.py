@@ -70,7 +70,10 @@ def filter_of(asked: Asked[Any, Any], wanted: Wanted) -> RunFilter:
     return RunFilter(
         status=wanted.status,
         agent=wanted.agent,
-        labels=(*wanted.label, *((f"{TENANT}={asked.token.tenant}",) if asked.token.tenant else ())),
+        labels=(
+            *(one if "=" in one else one.replace(":", "=", 1) for one in wanted.label),
+            *((f"{TENANT}={asked.token.tenant}",) if asked.token.tenant else ()),
+        ),
         q=wanted.q,
         waiting=wanted.waiting,
         since=wanted.since,
