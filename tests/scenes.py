@@ -37,7 +37,7 @@ from typing import Any, Protocol, cast
 import pytest
 
 from records import events_of
-from surefoot import Agent, LoopConfig, MemoryJournal, PlanStep, Run, Task
+from surefoot import Agent, Attachment, LoopConfig, MemoryJournal, PlanStep, Run, Task
 from surefoot.cli.why import question_lines
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import Planning
@@ -45,7 +45,7 @@ from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import NATIVE_FIRST, FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types import errors
 from surefoot.types.config import TABLES
-from surefoot.types.events import Attachment, CallJudged, Event, InStep, ValuesEndorsed
+from surefoot.types.events import CallJudged, Event, InStep, ValuesEndorsed
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, Usage
 from surefoot.types.ports import JournalStore, Tool
 
