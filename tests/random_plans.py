@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from surefoot.core.loop.fold import fold
+from surefoot.core.loop.inbox import events_of
 from surefoot.core.loop.moves import announce, next_moves, standing
 from surefoot.core.loop.table import REASONERS
-from surefoot.core.loop.words import events_of
 from surefoot.core.plan.accept import signature
 from surefoot.core.plan.child import give_up, open_calls, with_whole
 from surefoot.core.plan.choose import shortlisted

@@ -37,14 +37,13 @@ from typing import Any, Protocol, cast
 import pytest
 
 from records import events_of
-from surefoot import Agent, LoopConfig, MemoryJournal, PlanStep, Run, Task
+from surefoot import Agent, Attachment, LoopConfig, MemoryJournal, PlanStep, Run, Task
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import Planning
 from surefoot.telling.guard import question_lines
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import NATIVE_FIRST, FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types import errors
-from surefoot.types.attachments import Attachment
 from surefoot.types.config import TABLES
 from surefoot.types.events import CallJudged, Event, InStep, ValuesEndorsed
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, Usage

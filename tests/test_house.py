@@ -41,15 +41,15 @@ MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-
     "chat": f"{CORE} runtime run",
     "delegate": f"{CORE} {HANDS} runtime run",
     "batch": f"{CORE} run chat",
-    "words": f"{CORE} {HANDS} runtime run delegate",
-    "agent": f"{CORE} prompts {HANDS} telemetry runtime run chat batch delegate words",
+    "speak": f"{CORE} {HANDS} runtime run delegate",
+    "agent": f"{CORE} prompts {HANDS} telemetry runtime run chat batch delegate speak",
     "worker": f"{CORE} {HANDS} runtime run agent",
     "service": f"{CORE} prompts {HANDS} runtime run agent",
     "recall": f"{CORE} run",
     "reasoners": f"{CORE} prompts {HANDS} runtime run agent service recall",
     "testing": f"{CORE} prompts {HANDS} runtime run agent progress",
-    "server": f"{CORE} {HANDS} telling runtime run agent words worker",
-    "cli": f"{CORE} prompts {HANDS} telling runtime run chat batch delegate agent words worker server",
+    "server": f"{CORE} {HANDS} telling runtime run agent speak worker",
+    "cli": f"{CORE} prompts {HANDS} telling runtime run chat batch delegate agent speak worker server",
     "evals": "",  # only the name of what stands in `evals/` of a checkout
 }
 FRONT_DOOR = "surefoot"

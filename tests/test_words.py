@@ -10,18 +10,18 @@ import pytest
 
 from surefoot import Agent, tool
 from surefoot.core.loop.fold import fold
+from surefoot.core.loop.inbox import digest_of_call
 from surefoot.core.loop.replay import replay
-from surefoot.core.loop.words import digest_of_call
 from surefoot.core.plan.accept import waiting
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
+from surefoot.speak import speak
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.errors import RunBusy, UsageError
 from surefoot.types.events import CallEnded, Event, RunNoted
 from surefoot.types.ports import JournalStore
 from surefoot.types.words import Approve, Cancel, Note, Refuse, Settle, Sign
-from surefoot.words import speak
 
 pytestmark = pytest.mark.anyio
 

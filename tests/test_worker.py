@@ -18,13 +18,13 @@ from surefoot import Agent, tool
 from surefoot.core.loop.replay import replay
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.speak import speak
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.types.errors import RunExists, UsageError
 from surefoot.types.events import DriverChanged, Event, RunResumed, RunStarted
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.ports import Claimed, JournalStore, RunFilter
 from surefoot.types.words import Approve, Resume
-from surefoot.words import speak
 from surefoot.worker import Worker
 
 pytestmark = pytest.mark.anyio

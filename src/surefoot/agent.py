@@ -45,6 +45,7 @@ from surefoot.runtime.task_plan import planned
 from surefoot.runtime.trajectories import Trajectories
 from surefoot.runtime.under_way import Leave
 from surefoot.runtime.world import Watch
+from surefoot.speak import Voice, hear, state_now
 from surefoot.telemetry import Live, has_provider
 from surefoot.tools.function import ToolWrapper
 from surefoot.types.attachments import Attached
@@ -58,7 +59,6 @@ from surefoot.types.ports import Claimed, Encoder, JournalStore, RunJournal, Ser
 from surefoot.types.reflection import Evaluator
 from surefoot.types.task import Task
 from surefoot.types.tools import Delegates, Effect
-from surefoot.words import Voice, hear, state_now
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge

@@ -21,7 +21,7 @@ from surefoot.core.guard.anchor import HandOver
 from surefoot.core.guard.ledger import words_of
 from surefoot.core.guard.resume import stricter
 from surefoot.core.loop.fold import fold
-from surefoot.core.loop.words import asked_in, expired
+from surefoot.core.loop.inbox import asked_in, expired
 from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.run import Opened, Run, inner_run, state_of

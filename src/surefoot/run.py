@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 from surefoot.core.loop.fold import fold
+from surefoot.core.loop.inbox import digest_of_call
 from surefoot.core.loop.moves import next_moves, standing
-from surefoot.core.loop.words import digest_of_call
 from surefoot.core.parse.marks import Deliverable, parts_of
 from surefoot.core.plan.accept import waiting
 from surefoot.core.state.roles import rounds

@@ -5,7 +5,7 @@ import re
 import pytest
 from telling_world import asking, corpus
 
-from surefoot.core.loop.words import digest_of_call
+from surefoot.core.loop.inbox import digest_of_call
 from surefoot.core.plan.accept import waiting
 from surefoot.core.state.turn import Call
 from surefoot.telling.question import Question, questions_of

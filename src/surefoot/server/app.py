@@ -13,7 +13,7 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
 from surefoot.journal import codec
-from surefoot.server import about, follow, reads, shapes, starts, words
+from surefoot.server import about, follow, reads, say, shapes, starts
 from surefoot.server.answers import JSON_TYPE, dumped, own_version
 from surefoot.server.api import Endpoint, Handle, Nothing
 from surefoot.server.auth import Right
@@ -51,7 +51,7 @@ ENDPOINTS = (
     _get(f"{_RUN}/state", reads.show_state, StateView, query=shapes.Moment),
     _get(f"{_RUN}/plan", reads.show_plan, PlanView, "no_plan", query=shapes.PlanMoment),
     _get(f"{_CALL}/why", reads.show_why, Why, "no_such_call"),
-    _get(f"{_RUN}/words/{{number}}", words.show_word, shapes.Posted, "no_such_word"),
+    _get(f"{_RUN}/words/{{number}}", say.show_word, shapes.Posted, "no_such_word"),
     _get(f"{_RUN}/verify", reads.verify, shapes.Verified),
     _get(f"{_RUN}/blobs/{{digest}}", reads.show_blob, "text/plain", "no_such_blob", "journal_damaged"),
     _get(f"{_RUN}/export", reads.export_run, tuple(reads.EXPORT_TYPES.values()), query=shapes.Form),
@@ -65,13 +65,13 @@ ENDPOINTS = (
         "/v1/runs", starts.start, "start", shapes.Start, {202: RunSummary, 200: _STREAM}, *_BEGUN, "too_many_streams"
     ),
     _post(f"{_RUN}/fork", starts.fork, "start", shapes.Fork, {202: RunSummary}, *_BEGUN),
-    _post(f"{_RUN}/resume", words.resume, "start", shapes.GoOn, {202: shapes.Heard, 200: RunSummary}, *_BEGUN, *_WORD),
-    _post(f"{_RUN}/notes", words.note, "start", shapes.Said, _SAID, *_WORD),
-    Endpoint("POST", f"{_RUN}/cancel", words.cancel, ("cancel", "start"), _SAID, body=shapes.Ended, problems=_WORD),
-    _post(f"{_CALL}/approve", words.approve, "approve", shapes.Yes, _SAID, *_ANSWER),
-    _post(f"{_CALL}/deny", words.deny, "approve", shapes.No, _SAID, *_ANSWER),
-    _post(f"{_CALL}/settle", words.settle, "approve", shapes.Settled, _SAID, *_ANSWER),
-    _post(f"{_RUN}/plan/sign", words.sign, "approve", shapes.Signature, _SAID, *_ANSWER),
+    _post(f"{_RUN}/resume", say.resume, "start", shapes.GoOn, {202: shapes.Heard, 200: RunSummary}, *_BEGUN, *_WORD),
+    _post(f"{_RUN}/notes", say.note, "start", shapes.Said, _SAID, *_WORD),
+    Endpoint("POST", f"{_RUN}/cancel", say.cancel, ("cancel", "start"), _SAID, body=shapes.Ended, problems=_WORD),
+    _post(f"{_CALL}/approve", say.approve, "approve", shapes.Yes, _SAID, *_ANSWER),
+    _post(f"{_CALL}/deny", say.deny, "approve", shapes.No, _SAID, *_ANSWER),
+    _post(f"{_CALL}/settle", say.settle, "approve", shapes.Settled, _SAID, *_ANSWER),
+    _post(f"{_RUN}/plan/sign", say.sign, "approve", shapes.Signature, _SAID, *_ANSWER),
     Endpoint("DELETE", _RUN, about.delete, ("admin",), {204: None}, problems=("driven", "has_forks")),
 )
 """Every address that takes a token."""

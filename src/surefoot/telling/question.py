@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from surefoot.core.guard.judge import asked_of
-from surefoot.core.loop.words import digest_of_call
+from surefoot.core.loop.inbox import digest_of_call
 from surefoot.core.plan.accept import PLAN, waiting
 from surefoot.core.plan.child import owner_of
 from surefoot.core.state.state import State

@@ -14,7 +14,7 @@ from surefoot.core.gate.rules import Asked
 from surefoot.core.gate.verdict import POLICIES
 from surefoot.core.guard.judge import POLICIES as FIRST
 from surefoot.core.guard.judge import asked_of
-from surefoot.core.loop.words import digest_of_call
+from surefoot.core.loop.inbox import digest_of_call
 from surefoot.core.plan.child import owner_of
 from surefoot.core.state.state import State
 from surefoot.core.state.turn import Call, changed

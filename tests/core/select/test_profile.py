@@ -160,6 +160,8 @@ def test_a_profile_is_a_value_whatever_lists_it_was_made_of() -> None:
     names.append("b*")
     assert profile == ToolProfile(include=("a*",))
     assert hash(profile) == hash(ToolProfile.include_only(["a*"]))
+    assert ToolProfile.exclude_only(["a*"]) == ToolProfile(exclude=("a*",))
+    assert apply(SHOP, ToolProfile.permissive()) == ProfileReport(SHOP.names, (), ())
 
 
 def test_conformance_takes_first_cases_for_local_tools_and_tells_names_as_the_case_does() -> None:

@@ -138,12 +138,8 @@ def _apply(state: State, event: Event) -> State:
             return having_failed(state, event)
         case DoubtSettled():
             return _settled(state, event)
-        case RunResumed() | RunForked():
+        case RunResumed() | RunForked() | DriverChanged() | RunNoted():
             return _taken_up(state, event)
-        case DriverChanged():
-            return changed(state, seen=state.seen + 1)
-        case RunNoted(text):
-            return changed(state, seen=state.seen + 1, notes=(*state.notes, (state.steps + 1, text)))
         case ReferencesFound():
             return _found(state, event)
         case PreHydrationComplete():
@@ -197,7 +193,10 @@ def _started(state: State, event: RunStarted) -> State:
     return changed(begun, speakers={**begun.speakers, **fits})
 
 
-def _taken_up(state: State, event: RunResumed | RunForked) -> State:
+def _taken_up(state: State, event: RunResumed | RunForked | DriverChanged | RunNoted) -> State:
+    if isinstance(event, DriverChanged | RunNoted):  # the run goes on as it is
+        notes = () if isinstance(event, DriverChanged) else ((state.steps + 1, event.text),)
+        return changed(state, seen=state.seen + 1, notes=(*state.notes, *notes))
     taken = changed(
         with_config(state, event.config),
         seen=state.seen + 1,

@@ -14,8 +14,8 @@ from typing import Generic, assert_never
 
 from surefoot.core.guard.anchor import HandOver
 from surefoot.core.loop.fold import fold
+from surefoot.core.loop.inbox import Said, asked_in, digest_of_call, events_of
 from surefoot.core.loop.moves import standing
-from surefoot.core.loop.words import Said, asked_in, digest_of_call, events_of
 from surefoot.core.plan.accept import waiting
 from surefoot.core.plan.child import owner_of
 from surefoot.core.state.state import State

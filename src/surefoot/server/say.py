@@ -20,12 +20,12 @@ from surefoot.server.reads import run_of
 from surefoot.server.records import Reading
 from surefoot.server.shapes import Ended, GoOn, No, Said, Settled, Signature, Tighter, Yes
 from surefoot.server.starts import tightened
+from surefoot.speak import speak
 from surefoot.telling.question import questions_of
 from surefoot.telling.text import visible
 from surefoot.types.errors import UsageError
 from surefoot.types.ports import RunSummary
 from surefoot.types.words import Approve, Cancel, Note, Posted, Refuse, Resume, Settle, Sign, Word
-from surefoot.words import speak
 
 
 async def approve(asked: Asked[None, Yes]) -> Response:
