@@ -176,7 +176,7 @@ async def test_its_questions_wait_in_the_run_that_asks_and_are_answered_there() 
     assert not post.sent
     run = await agent.resume("r")
     assert (run.status, len(await events_of(store, "r"))) == ("paused", 5)  # nothing has changed, nothing is recorded
-    with pytest.raises(UsageError, match=r"call '9\.9' does not wait"):
+    with pytest.raises(UsageError, match=r"call '1\.0/9\.9' does not wait"):
         await agent.approve("r", "1.0/9.9", by="Ada")
     run = await agent.approve("r", "1.0/1.0", by="Ada")
     assert run.status == "ready"

@@ -51,7 +51,7 @@ from surefoot.tools.function import ToolWrapper
 from surefoot.types.attachments import Attached
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import UsageError
-from surefoot.types.events import DriverChanged, Event, JournalOrigin, RunForked, Speaker
+from surefoot.types.events import Event, JournalOrigin, RunForked, Speaker
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.outcomes import Completed
@@ -292,14 +292,11 @@ class Agent(Held, Voice[Out_co]):
         """
         given = services_of(self._services, None)
         async with self._admission.place(), Opened(await self._store.open(claimed.run_id)) as opened:
-            first: list[Event] = [DriverChanged(by, claimed.fence)] if claimed.is_takeover else []
-            if first:
-                await opened.journal.append(first, "written")  # whoever drove it finds its place taken
-            state, word = await state_now(self._store, claimed.run_id, opened)
+            state, word = await state_now(self._store, claimed.run_id, opened, claimed=claimed, by=by)
             stands = standing(state) and not next_moves(state)
             if stands or (state.ending is not None and (word is None or isinstance(state.ending, Completed))):
                 return opened.left(Run.of(state, read=self._shape))
-            first, is_own = [], state.recipe in ("", self._recipe)
+            first, is_own = list[Event](), state.recipe in ("", self._recipe)
             if word is not None or not is_own or state.run_id != claimed.run_id:
                 config = word.config if word is not None else None
                 parts = (self._cast, self._offers, self.config)

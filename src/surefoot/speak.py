@@ -17,7 +17,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.inbox import Said, asked_in, digest_of_call, events_of
 from surefoot.core.loop.moves import standing
 from surefoot.core.plan.accept import waiting
-from surefoot.core.plan.child import owner_of
+from surefoot.core.plan.child import open_calls, owner_of
 from surefoot.core.state.state import State
 from surefoot.delegate import check_taken_up, inner_ids, late, look_inside
 from surefoot.run import Opened, Out_co, Run, inner_run, state_of
@@ -27,9 +27,9 @@ from surefoot.runtime.output import Shape
 from surefoot.tools.call import is_running
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import AnswerLate, RunBusy, UsageError
-from surefoot.types.events import Event, JournalOrigin, Outcome
+from surefoot.types.events import DriverChanged, Event, JournalOrigin, Outcome
 from surefoot.types.inner import CallPaused
-from surefoot.types.ports import JournalStore, RunJournal
+from surefoot.types.ports import Claimed, JournalStore, RunJournal
 from surefoot.types.words import Approve, Cancel, Note, Posted, Refuse, Resume, Settle, Sign, Word
 
 WAIT_S = 2.0
@@ -80,17 +80,28 @@ async def catch_up(
 
 
 async def state_now(
-    store: JournalStore, run_id: str, opened: Opened, over: HandOver | None = None, origin: JournalOrigin = "own"
+    store: JournalStore,
+    run_id: str,
+    opened: Opened,
+    over: HandOver | None = None,
+    origin: JournalOrigin = "own",
+    *,
+    claimed: Claimed | None = None,
+    by: str = "",
 ) -> tuple[State, Resume | None]:
     """A run that was opened, once it has heard what was said to it and to the runs of agents that it has asked.
 
     And the last word that it is to go on. Questions that nobody has answered in time are refused. The run of an agent
-    goes on within the one that has asked it, which hands `over`. Raises `UsageError` for one that cannot go on.
+    goes on within the one that has asked it, which hands `over`. One that a worker, `by`, has `claimed` says so where
+    something was under way: whoever drove it finds its place taken. Raises `UsageError` for one that cannot go on.
     """
     state = fold(await opened.journal.read())
     if state.task is None:
         raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
     check_taken_up(state, run_id, over)
+    if claimed is not None and (claimed.is_takeover or any(call.attempts for _, call in open_calls(state))):
+        await opened.journal.append(changed := (DriverChanged(by, claimed.fence),), "written")
+        state = fold(changed, state)
     state, word = await catch_up(store, opened, state)
     no = await look_inside(store, state, origin)
     no += late(state, (await store.read_recorded(run_id))[0]) if standing(state) else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from journal_cases import EVERY_KIND, read_all, story, write
@@ -40,7 +41,8 @@ async def test_a_journal_begins_with_the_lines_of_another() -> None:
     after = MemoryJournal(lines)
     for run_id in ("r1", "r2", "r3"):
         assert await after.read_recorded(run_id) == await before.read_recorded(run_id)
-    assert await after.runs() == await before.runs()
+    told = [replace(one, change=0) for one in await after.runs()]
+    assert told == [replace(one, change=0) for one in await before.runs()]
     assert await after.get_blob(digest_of(b"\x00door")) == b"\x00door"
     assert not [line for line in lines if "\n" in line]
 

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
-
 from surefoot.agent import Agent
 from surefoot.cli.options import Options, config_of
 from surefoot.cli.setup import agent_from, loaded, recipe_from, tools_of
@@ -82,6 +80,8 @@ def _named(path: Path, found: Mapping[str, T]) -> Mapping[str, T]:
 
 def _agent(path: Path, name: str, table: object, store: JournalStore, journal: Path) -> Agent:
     """The agent of one table: options of the command line, and the tables of a settings file below it."""
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  # only who serves agents pays for it
+
     where = f"--agents {path}: [agents.{name}]"
     if not isinstance(table, Mapping):
         raise UsageError(f"{where}: must be a table")

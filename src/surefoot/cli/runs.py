@@ -76,10 +76,10 @@ def runs(
 
 async def _status(store: SqliteJournal, info: RunSummary) -> str:
     """As the list has it. A run whose process died without a word is looked at: it may be in doubt."""
+    if info.status == "paused":
+        return f"paused ({info.standing.replace('_', ' ')})"
     if info.status != "interrupted":
-        return info.status.replace("_", " ")
-    if info.standing:
-        return READY if info.standing == "ready" else f"paused ({info.standing.replace('_', ' ')})"
+        return READY if info.status == "ready" else info.status.replace("_", " ")
     run = (await find(store, info.run_id)).run
     return f"{run.status} ({run.reason.replace('_', ' ')})" if run.reason else run.status
 

@@ -108,10 +108,6 @@ class _Telling:
                 return self._ended(ending) if event is self._record.event else []
             case e.InStep():
                 return []  # its rows are those of its own event
-            case e.DriverChanged(by):
-                return [self._pen.row("head", (by, "runtime"), " drives it on from here", style="head")]
-            case e.RunNoted(text, by):
-                return [self._pen.row("word", (by, "person"), " adds: ", (text, "person"), style="head")]
             case _:
                 took_s = self._record.at - self._before.began.get(event.call_id, self._record.at)
                 return call_rows(self._pen, self._state, event, took_s)
