@@ -1,7 +1,6 @@
 """What has happened: events added up into one frozen state.
 
-In parts it gives what it gives in one go. A turn is one reply with the calls it asked for. What a reply *was*
-is decided here, and all counters follow from it. Source of the rules: spec/react.md, sections 7, 9 and 10.
+In parts it gives what it gives in one go. Source of the rules: spec/react.md, sections 7, 9 and 10.
 """
 
 from __future__ import annotations
