@@ -7,7 +7,7 @@ from dataclasses import InitVar, dataclass, field
 from functools import partial
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from surefoot.batch import run_all
 from surefoot.chat import Chat, History, RunOptions, TurnOptions, follow
@@ -45,7 +45,7 @@ from surefoot.runtime.task_plan import planned
 from surefoot.runtime.trajectories import Trajectories
 from surefoot.runtime.under_way import Leave
 from surefoot.runtime.world import Watch
-from surefoot.speak import Voice, hear, state_now
+from surefoot.speak import Voice, at_rest, hear, state_now
 from surefoot.telemetry import Live, has_provider
 from surefoot.tools.function import ToolWrapper
 from surefoot.types.attachments import Attached
@@ -59,13 +59,12 @@ from surefoot.types.ports import Claimed, Encoder, JournalStore, RunJournal, Ser
 from surefoot.types.reflection import Evaluator
 from surefoot.types.task import Task
 from surefoot.types.tools import Delegates, Effect
+from surefoot.types.words import Posted, Resume
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
     from surefoot.tools.mcp.config import McpGiven
     from surefoot.tools.mcp.servers import McpServers
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)  # with slots, `Agent[Trip](…)` cannot be made
@@ -196,13 +195,13 @@ class Agent(Held, Voice[Out_co]):
 
         Without `drives` it is put on record and left to a worker. `labels` and `request` are as in `start`.
         """
-        async with self._admission.place():
+        async with self._admission.place(drives=drives):
             given, offered = services_of(self._services, services), await self._offers.now()
             config = config or self.config
             asked = planned(asked, self.reasoner, offered.catalogue, config) if asked.steps else asked
             before, at_hash = await follow(self._store, history, new_id)
             journal = await self._store.open(new_id, create=before.task is None)
-            async with Opened(journal) as opened:
+            async with Opened(journal, self._store) as opened:
                 recipe = (self._cast, self._prompts, self.instructions, self.reasoner, config)
                 named = Named(self.name, self._recipe, labels or {}, request)
                 first = await first_events(new_id, asked, offered, recipe, before, at_hash, over, named)
@@ -272,15 +271,15 @@ class Agent(Held, Voice[Out_co]):
         person is asked before the first effect. `over` is for a run of an agent, which only goes on within another.
         """
         given = services_of(self._services, services)
-        async with self._admission.place(), Opened(await self._store.open(run_id)) as opened:
-            journal = opened.journal
-            state, _ = await state_now(self._store, run_id, opened, over, origin)
+        async with self._admission.place(), Opened(await self._store.open(run_id), self._store) as opened:
+            state, words = await state_now(self._store, run_id, opened, over, origin)
             stands = origin != "foreign" and standing(state) and not next_moves(state)
             if isinstance(state.ending, Completed) or stands:  # that it is foreign is put on record
-                return opened.left(Run.of(state, read=self._shape))
+                return await at_rest(opened, words, Run.of(state, read=self._shape))
             parts, said = (self._cast, self._offers, self.config), by or "resume"
             first = await next_records(run_id, state, parts, by=said, config=config, origin=origin, over=over)
-            return opened.left(await self._drive(journal, first, watch, given, stream=stream, state=state))
+            drive = partial(self._drive, opened.journal, first, watch, given, words, stream=stream, state=state)
+            return opened.left(await drive())
 
     async def drive(
         self, claimed: Claimed, *, by: str, watch: Watch | None = None, stream: bool = False, leave: Leave | None = None
@@ -291,17 +290,18 @@ class Agent(Held, Voice[Out_co]):
         up as `resume` does. `leave` says when it is to be left as it stands.
         """
         given = services_of(self._services, None)
-        async with self._admission.place(), Opened(await self._store.open(claimed.run_id)) as opened:
-            state, word = await state_now(self._store, claimed.run_id, opened, claimed=claimed, by=by)
+        async with self._admission.place(), Opened(await self._store.open(claimed.run_id), self._store) as opened:
+            state, words = await state_now(self._store, claimed.run_id, opened, claimed=claimed, by=by)
+            word = words[-1].word if words else None
             stands = standing(state) and not next_moves(state)
             if stands or (state.ending is not None and (word is None or isinstance(state.ending, Completed))):
-                return opened.left(Run.of(state, read=self._shape))
-            first, is_own = list[Event](), state.recipe in ("", self._recipe)
-            if word is not None or not is_own or state.run_id != claimed.run_id:
-                config = word.config if word is not None else None
+                return await at_rest(opened, words, Run.of(state, read=self._shape))
+            first: list[Event] = []
+            if word is not None or state.recipe not in ("", self._recipe) or state.run_id != claimed.run_id:
+                config = word.config if isinstance(word, Resume) else None
                 parts = (self._cast, self._offers, self.config)
                 first = await next_records(claimed.run_id, state, parts, by=word.by if word else by, config=config)
-            drive = partial(self._drive, opened.journal, first, watch, given, stream=stream, state=state)
+            drive = partial(self._drive, opened.journal, first, watch, given, words, stream=stream, state=state)
             return opened.left(await drive(leave=leave))
 
     def resume_sync(self, run_id: str, **options: Any) -> Run[Out_co]:  # Any: passed on as they are
@@ -329,7 +329,7 @@ class Agent(Held, Voice[Out_co]):
         unknown run or a record that it does not have.
         """
         given = services_of(self._services, services)
-        async with self._admission.place():
+        async with self._admission.place(drives=drives):
             records, _ = await self._store.read_recorded(run_id)
             state = fold(record.event for record in records[:at])
             config = config_taken(state, config, self.config)
@@ -340,7 +340,7 @@ class Agent(Held, Voice[Out_co]):
                 selected = (*await anchor_late(state, config), *selected_anew(state, config))
             forked = new_id or new_run_id()
             await self._store.fork(run_id, at, forked)
-            async with Opened(await self._store.open(forked)) as opened:
+            async with Opened(await self._store.open(forked), self._store) as opened:
                 named = (self.name, labels or {}, request)
                 first: list[Event] = [
                     RunForked(forked, run_id, at, changes, config, effects, origin, *named),
@@ -366,6 +366,7 @@ class Agent(Held, Voice[Out_co]):
         first: Sequence[Event],
         watch: Watch | None,
         given: Mapping[ServiceKey, object],
+        words: Sequence[Posted] = (),
         *,
         stream: bool,
         state: State = EMPTY,
@@ -380,7 +381,7 @@ class Agent(Held, Voice[Out_co]):
         journal = journal if spans is None else spans.timed(journal)
         begun = await keep_task(journal, fold(first, state))
         self._cast.check_prices(begun.config)
-        await journal.append(first, "soon" if drives else "synced")
+        await journal.append(first, "soon" if drives else "synced", heard=words)
         if not drives:
             return Run.of(begun, read=self._shape)
         async with RunServices(given) as services:

@@ -283,7 +283,7 @@ async def look_inside(store: JournalStore, state: State, origin: JournalOrigin =
     for run_id in inner_ids(state) if origin == "foreign" else ():
         if run_id in await store.beginning(run_id, 1) and (inner := await state_of(store, run_id)).ending is None:
             await look_inside(store, inner, origin)
-            async with Opened(await store.open(run_id)) as opened:
+            async with Opened(await store.open(run_id), store) as opened:
                 await opened.journal.append((RunResumed(f"run {state.run_id}", journal=origin),), "written")
     for owner, call in open_calls(state):
         if call.inner is None or not call.asks:
@@ -293,7 +293,7 @@ async def look_inside(store: JournalStore, state: State, origin: JournalOrigin =
         inner = fold(record.event for record in records)
         told = (*await look_inside(store, inner), *(late(inner, records) if inner.ending is None else ()))
         if told:
-            async with Opened(await store.open(run_id)) as opened:
+            async with Opened(await store.open(run_id), store) as opened:
                 await opened.journal.append(told, "written")
                 opened.left(Run.of(inner := fold(told, inner)))
         now = inner_run(inner, call)

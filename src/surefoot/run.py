@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 from surefoot.core.loop.fold import fold
-from surefoot.core.loop.inbox import digest_of_call
+from surefoot.core.loop.inbox import asked_in, digest_of_call, due_at
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.parse.marks import Deliverable, parts_of
 from surefoot.core.plan.accept import waiting
@@ -182,21 +183,26 @@ def _why(run: Run) -> str:
 class Opened:
     """The right to drive a run, given back whatever happens, with how the run was left."""
 
-    def __init__(self, journal: RunJournal) -> None:
+    def __init__(self, journal: RunJournal, store: JournalStore) -> None:
         self.journal = journal
+        self._store = store
         self._standing: Standing = ""
 
     def left(self, run: Run[Out]) -> Run[Out]:
         """The run; how it stands goes to the journal with the right to drive."""
-        if run.status == "paused":
-            self._standing = "approval" if run.reason == "approval" else "in_doubt"
+        self._standing = "" if run.status != "paused" else "approval" if run.reason == "approval" else "in_doubt"
         return run
 
     async def __aenter__(self) -> Opened:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.journal.release(self._standing)
+        wake_at = None
+        if self._standing == "approval":  # a question that nobody answers in time is a no, also if nobody asks
+            with suppress(JournalError):  # it is given back all the same
+                records = (await self._store.read_recorded(self.journal.run_id))[0]
+                wake_at = due_at(fold(record.event for record in records), asked_in(records))
+        await self.journal.release(self._standing, wake_at)
 
 
 def new_run_id() -> str:

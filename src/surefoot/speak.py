@@ -20,7 +20,7 @@ from surefoot.core.plan.accept import waiting
 from surefoot.core.plan.child import open_calls, owner_of
 from surefoot.core.state.state import State
 from surefoot.delegate import check_taken_up, inner_ids, late, look_inside
-from surefoot.run import Opened, Out_co, Run, inner_run, state_of
+from surefoot.run import Opened, Out, Out_co, Run, inner_run, state_of
 from surefoot.runtime.act import call_key
 from surefoot.runtime.approvals import today
 from surefoot.runtime.output import Shape
@@ -58,25 +58,29 @@ async def speak(store: JournalStore, run_id: str, word: Word, *, key: str = "", 
                 return posted
             await asyncio.sleep(_LOOK_S)
         else:
-            async with Opened(journal) as opened:
-                await catch_up(store, opened, fold(await journal.read()), goes_on=False)
+            async with Opened(journal, store) as opened:
+                state = await catch_up(store, journal, fold(await journal.read()))
+                opened.left(Run.of(state))
         posted = await store.posted(run_id, posted.number)
     return posted
 
 
-async def catch_up(
-    store: JournalStore, opened: Opened, state: State, *, goes_on: bool = True
-) -> tuple[State, Resume | None]:
-    """Hear what was said to a run that is opened and at rest; its state then, and the last word that it is to go on.
+async def catch_up(store: JournalStore, journal: RunJournal, state: State) -> State:
+    """Hear what was said to a run that is opened and at rest; its state then.
 
-    Unless it `goes_on` now, such words wait for whoever has it go on.
+    Words that it is to go on wait for whoever has it go on.
     """
-    events, heard = await hear(store, opened.journal, state, goes_on=goes_on)
+    events, heard = await hear(store, journal, state, goes_on=False)
     if heard:
-        await opened.journal.append(events, "written", heard=heard)
-        state = fold(events, state)
-    opened.left(Run.of(state, events[-1] if events else None))
-    return state, next((one.word for one in reversed(heard) if isinstance(one.word, Resume)), None)
+        await journal.append(events, "written", heard=heard)
+    return fold(events, state)
+
+
+async def at_rest(opened: Opened, words: Sequence[Posted], run: Run[Out]) -> Run[Out]:
+    """A run that is left as it stands; words that it is to go on have been heard with that."""
+    if words:
+        await opened.journal.append((), "written", heard=words)
+    return opened.left(run)
 
 
 async def state_now(
@@ -88,12 +92,13 @@ async def state_now(
     *,
     claimed: Claimed | None = None,
     by: str = "",
-) -> tuple[State, Resume | None]:
+) -> tuple[State, Sequence[Posted]]:
     """A run that was opened, once it has heard what was said to it and to the runs of agents that it has asked.
 
-    And the last word that it is to go on. Questions that nobody has answered in time are refused. The run of an agent
-    goes on within the one that has asked it, which hands `over`. One that a worker, `by`, has `claimed` says so where
-    something was under way: whoever drove it finds its place taken. Raises `UsageError` for one that cannot go on.
+    And the words that it is to go on, which are heard once it does. Questions that nobody has answered in time are
+    refused. The run of an agent goes on within the one that has asked it, which hands `over`. One that a worker, `by`,
+    has `claimed` says so where something was under way: whoever drove it finds its place taken. Raises `UsageError` for
+    one that cannot go on.
     """
     state = fold(await opened.journal.read())
     if state.task is None:
@@ -102,12 +107,13 @@ async def state_now(
     if claimed is not None and (claimed.is_takeover or any(call.attempts for _, call in open_calls(state))):
         await opened.journal.append(changed := (DriverChanged(by, claimed.fence),), "written")
         state = fold(changed, state)
-    state, word = await catch_up(store, opened, state)
+    state = await catch_up(store, opened.journal, state)
     no = await look_inside(store, state, origin)
     no += late(state, (await store.read_recorded(run_id))[0]) if standing(state) else ()
     if no:
         await opened.journal.append(no, "written")
-    return fold(no, state), word
+    words = [one for one in await opened.journal.words() if isinstance(one.word, Resume)]
+    return fold(no, state), [replace(one, outcome="applied") for one in words]
 
 
 async def hear(
@@ -121,7 +127,8 @@ async def hear(
     posted = [one for one in await journal.words() if not isinstance(one.word, left)]
     if not posted:
         return (), ()
-    asked = asked_in((await store.read_recorded(journal.run_id))[0])
+    is_answer = any(isinstance(one.word, Approve | Refuse | Settle) for one in posted)  # or a long run is read in vain
+    asked = asked_in((await store.read_recorded(journal.run_id))[0] if is_answer else ())
     events: list[Event] = []
     heard: list[Posted] = []
     for one in posted:

@@ -56,7 +56,7 @@ class Worker:
                 raise UsageError(f"agent {key!r} has the name {agent.name!r}; give it this one: Agent(…, name={key!r})")
         self.name = name or f"worker {os.getpid()}"
         self._store, self._agents, self._most, self._lease_s, self._tell = store, agents, most, lease_s, tell
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[asyncio.Task[None], str] = {}
         self._failures: dict[str, int] = {}
         self._leave = Leave()
         self._woken = asyncio.Event()
@@ -65,7 +65,7 @@ class Worker:
     @property
     def driven(self) -> frozenset[str]:
         """The runs that are driven here now."""
-        return frozenset(self._tasks)
+        return frozenset(self._tasks.values())
 
     def wake(self) -> None:
         """Look for ready runs now: one was started, or something was said to one."""
@@ -74,21 +74,45 @@ class Worker:
     async def run(self, *, once: bool = False) -> None:
         """Drive until `drain`; with `once`, until no run is ready. Raises `JournalError` where the journal is lost."""
         wait_s = _FIRST_LOOK_S
-        while not self._leave.has_begun:
-            self._woken.clear()
-            room = self._most - len(self._tasks)
-            claimed = await self._store.claim(self._agents, room, self._lease_s) if room > 0 else ()
-            for one in claimed:
-                task = self._tasks[one.run_id] = asyncio.create_task(self._drive(one))
-                task.add_done_callback(partial(self._let_go, one.run_id))
-            if once and not self._tasks:
-                return
-            wait_s = _FIRST_LOOK_S if claimed else min(wait_s * 1.5, _LAST_LOOK_S)
+        try:
+            while not self._leave.has_begun:
+                self._woken.clear()
+                claimed = await self._look()
+                if once and not self._tasks and claimed is not None:
+                    return
+                wait_s = _FIRST_LOOK_S if claimed else min(wait_s * 1.5, _LAST_LOOK_S)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min(wait_s * (0.8 + 0.4 * random()), self._lease_s / 3)):  # noqa: S311
+                        await self._woken.wait()
+        except asyncio.CancelledError:
+            for task in self._tasks:
+                task.cancel()
+            raise
+        finally:
+            await self._settled()
+
+    async def _look(self) -> int | None:
+        """Take up what is ready and extend the leases; how many runs were taken, None where the journal is away.
+
+        Where it is away for long, all runs are let go before the leases are over.
+        """
+        room = self._most - len(self._tasks)
+        try:
             await self._renew()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(wait_s * (0.8 + 0.4 * random()), self._lease_s / 3)):  # noqa: S311
-                    await self._woken.wait()
-        await self._settled()
+            claimed = await self._store.claim(self._agents, room, self._lease_s) if room > 0 else ()
+        except JournalError:
+            if time.monotonic() - self._renewed > self._lease_s * 2 / 3:
+                await self.drain(self._lease_s / 3 - 1)
+                raise
+            _LOG.warning("the journal cannot be reached", exc_info=True)
+            return None
+        if room > 0:
+            self._renewed = self._renewed if self._tasks else time.monotonic()
+        for one in claimed:
+            task = asyncio.create_task(self._drive(one))
+            self._tasks[task] = one.run_id
+            task.add_done_callback(self._let_go)
+        return len(claimed)
 
     async def drain(self, grace_s: float = 30.0) -> None:
         """Let go of all runs: no move begins, calls that may be repeated are cut off, others get so many seconds.
@@ -101,29 +125,22 @@ class Worker:
 
     async def _settled(self) -> None:
         while self._tasks:
-            await asyncio.wait(tuple(self._tasks.values()))
+            await asyncio.wait(tuple(self._tasks))
             await asyncio.sleep(0)
 
-    def _let_go(self, run_id: str, _: asyncio.Task[None]) -> None:
-        self._tasks.pop(run_id, None)
+    def _let_go(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
         self._woken.set()
 
     async def _renew(self) -> None:
-        """Extend the leases in time; without a journal to do so, let go before they are over."""
+        """Extend the leases in time, and leave what others have taken."""
         if not self._tasks or time.monotonic() - self._renewed < self._lease_s / 3:
-            self._renewed = self._renewed if self._tasks else time.monotonic()
             return
-        try:
-            lost = await self._store.renew(self._lease_s)
-        except JournalError:
-            if time.monotonic() - self._renewed > self._lease_s * 2 / 3:
-                await self.drain(self._lease_s / 3 - 1)
-                raise
-            return
+        lost = await self._store.renew(self._lease_s)
         self._renewed = time.monotonic()
-        for run_id in lost:
-            _LOG.warning("run %s was taken by another worker", run_id)
-            if (task := self._tasks.get(run_id)) is not None:
+        for task, run_id in tuple(self._tasks.items()):
+            if run_id in lost:
+                _LOG.warning("run %s was taken by another worker", run_id)
                 task.cancel()
 
     async def _drive(self, claimed: Claimed) -> None:

@@ -177,6 +177,11 @@ def summary_of(body: object) -> RunSummary | None:
     return summary if of_today else None
 
 
+def storable(text: str) -> str:
+    """A text as a database takes it: half a character, which JSON can hold, becomes a "?"."""
+    return text.encode(errors="replace").decode()
+
+
 def same_word(posted: Posted, word: Word) -> Posted:
     """The word that was posted with a key. Raises `UsageError` where it was another one."""
     if posted.word != word:

@@ -60,7 +60,7 @@ class MemoryJournal:
         self._blobs: dict[str, bytes] = {}
         self._making = Lock()
         self._fences: dict[str, int] = {}
-        self._words = 0
+        self._words = self._made = 0
         self._changes = Changes()
         self._keeper = None if keep is None else Keeper(keep)
         for number, line in enumerate(lines):
@@ -141,9 +141,10 @@ class MemoryJournal:
                     return same_word(posted, word)
             self._words += 1
             log.inbox.append(posted := Posted(self._words, word, key))
-            log.ready_at = time.time() if log.driver is None else None
-        if log.driver is not None:
-            log.driver.wake()
+            if (driver := log.driver) is None:
+                log.ready_at = time.time()
+        if driver is not None:
+            driver.wake()
         return posted
 
     async def posted(self, run_id: str, number: int) -> Posted:
@@ -155,9 +156,8 @@ class MemoryJournal:
 
     async def list(self, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> RunPage:
         """A page of the runs that are wanted, newest first."""
-        numbered = reversed(tuple(enumerate((log for log in tuple(self._logs.values()) if log.tail.seq), 1)))
-        before = place_of(after)
-        found = ((at, log.listed()) for at, log in numbered if before is None or at < before)
+        logs, before = reversed(tuple(self._logs.values())), place_of(after)
+        found = ((log.number, log.listed()) for log in logs if log.tail.seq and (before is None or log.number < before))
         page = tuple(islice(((at, one) for at, one in found if is_listed(one, wanted)), limit + 1))
         more = str(page[limit - 1][0]) if len(page) > limit else ""
         return RunPage(tuple(one for _, one in page[:limit]), more)
@@ -202,9 +202,8 @@ class MemoryJournal:
         now, found = time.time(), list[Claimed]()
         with self._making:
             ready = [log for log in self._logs.values() if log.ready_at is not None and log.ready_at <= now]
-            for log in sorted((one for one in ready if one.summary.agent in agents), key=attrgetter("ready_at"))[
-                :limit
-            ]:
+            own = (one for one in ready if one.summary.agent in agents and not one.summary.outer)
+            for log in sorted(own, key=attrgetter("ready_at"))[:limit]:
                 log.ready_at = None
                 fence = self._fences[log.run_id] = self._fences.get(log.run_id, 0) + 1
                 found.append(Claimed(log.run_id, log.summary.agent, fence))
@@ -216,14 +215,15 @@ class MemoryJournal:
 
     async def aclose(self) -> None:
         """Give up the runs that this event loop drives, and end its subscriptions."""
-        here = asyncio.get_running_loop()
+        here, watchers = asyncio.get_running_loop(), [*self._changes.watchers]
         for log in tuple(self._logs.values()):
             if (driver := log.driver) is not None and (driver.loop is here or not driver.loop.is_running()):
                 await driver.release()
-            for watcher in (*log.watchers, *self._changes.watchers):
-                if watcher.loop is here:
-                    watcher.is_over = True
-                    watcher.wake()
+            watchers += log.watchers
+        for watcher in watchers:
+            if watcher.loop is here:
+                watcher.is_over = True
+                watcher.wake()
 
     def _take(self, line: dict[str, Any]) -> None:  # Any: JSON, and what it lacks is said
         match line:
@@ -257,7 +257,8 @@ class MemoryJournal:
         check_id(run_id)
         if run_id in self._logs:
             raise RunExists(f"there is a run {run_id} already; choose another id")
-        log = self._logs[run_id] = Log(run_id, parent, at, self._changes)
+        self._made += 1
+        log = self._logs[run_id] = Log(run_id, self._made, parent, at, self._changes)
         return log
 
 

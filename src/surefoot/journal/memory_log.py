@@ -78,7 +78,8 @@ class MemoryRun:
         log.add(records, tail, summary)
         if heard:
             of = {one.number: one for one in heard}
-            log.inbox[:] = [of.get(one.number, one) for one in log.inbox]
+            for at, one in enumerate(log.inbox):  # in place: another thread may be adding to it
+                log.inbox[at] = of.get(one.number, one)
 
     async def words(self) -> Sequence[Posted]:
         """What was said to this run and has no outcome yet."""
@@ -118,8 +119,10 @@ class MemoryRun:
                 log.summary, standing=standing or log.summary.standing, reason=why or log.summary.reason
             )
             self._is_released = True
-            log.ready_at = ready_at(log.summary, wake_at, has_words=any(not one.outcome for one in log.inbox))
-            log.driver = None
+            log.driver = None  # before it is looked for words: whoever says one makes the run ready from here on
+            has_words = any(not one.outcome for one in log.inbox)
+            if (at := ready_at(log.summary, wake_at, has_words=has_words)) is not None:
+                log.ready_at = at
             log.note()
 
     def _check(self) -> None:
@@ -187,8 +190,8 @@ class Changes:
 class Log:
     """One run: what it shares with its parent, and its own records from `at` on."""
 
-    def __init__(self, run_id: str, parent: Log | None, at: int, changes: Changes) -> None:
-        self.changes, self.change = changes, 0
+    def __init__(self, run_id: str, number: int, parent: Log | None, at: int, changes: Changes) -> None:
+        self.number, self.changes, self.change = number, changes, 0
         self.inbox: list[Posted] = []
         self.ready_at: float | None = None
         self.run_id = run_id

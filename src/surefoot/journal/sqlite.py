@@ -163,11 +163,11 @@ class SqliteJournal:
 
     async def list(self, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> RunPage:
         """A page of the runs that are wanted, newest first; `after` is `RunPage.next`. Reads no journal."""
-        return self._lister().page(wanted, after, limit)
+        return await self._lister().page(wanted, after, limit)
 
     async def count(self, wanted: RunFilter = EVERY_RUN, most: int = 10_000) -> int:
         """How many runs are wanted; counting ends at `most`."""
-        return self._lister().count(wanted, most)
+        return await self._lister().count(wanted, most)
 
     async def summary(self, run_id: str) -> RunSummary:
         """A run in one line, as of its last record. Raises `UsageError` for an unknown run."""
@@ -185,10 +185,12 @@ class SqliteJournal:
             while self._opened is file:
                 changed.clear()
                 version = file.data_version()
-                for summary in self._lister().changed(since):
+                summaries = self._lister().changed(since)
+                for summary in summaries:
                     since = max(since, summary.change)
                     yield summary
-                await self._changed(file, changed, version)
+                if not summaries:
+                    await self._changed(file, changed, version)
         finally:
             file.writer.unwatch(EVERY, changed)
 
@@ -227,7 +229,7 @@ class SqliteJournal:
     def _lister(self) -> Lister:
         file = self._file()
         file.writer.flush()
-        return Lister(file.db, file.reader, file.is_alive)
+        return Lister(file.db, file.path, file.reader, file.is_alive, writes=not self._read_only)
 
     def _file(self) -> OpenFile:
         loop = asyncio.get_running_loop()
@@ -242,5 +244,5 @@ class SqliteJournal:
                 raise UsageError(
                     "this journal is in use on another event loop (`run_sync` has its own): make one for each loop"
                 )
-            file.loop = loop
+            file.moved(loop)
         return file

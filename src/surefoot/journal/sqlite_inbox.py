@@ -2,7 +2,8 @@
 
 A word is one row until whoever drives its run writes what came of it, in the transaction of the events that it became.
 A run is ready when nothing drives it and there is something to do; a claim takes it with a lease by the clock of this
-machine. Whoever outlives its lease finds the place of its next record taken. Source: spec/scale.md, sections 2 and 4.
+machine. That of an agent that another run has asked goes on within that one, and is claimed by nobody. Whoever outlives
+its lease adds nothing any more. Source: spec/scale.md, sections 2 and 4.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from surefoot.journal.codec import encode_word, same_word, word_of
-from surefoot.journal.sqlite_file import transaction, translate_errors
+from surefoot.journal.sqlite_file import form_of, transaction, translate_errors
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.ports import Claimed
 from surefoot.types.words import Posted, Word
@@ -22,10 +23,13 @@ from surefoot.types.words import Posted, Word
 _WORD = "SELECT number, body, key, outcome, detail, seq FROM word WHERE "
 _READY = """
 SELECT run.number, run.run_id, summary.agent FROM run JOIN summary ON summary.run=run.number
-WHERE run.ready_at<=? AND run.owner='' AND summary.agent IN ({}) ORDER BY run.ready_at, run.number LIMIT ?"""
+WHERE run.ready_at<=? AND run.owner='' AND summary.agent IN ({})
+AND json_extract(CAST(summary.body AS TEXT), '$.outer')='' ORDER BY run.ready_at, run.number LIMIT ?"""
 _DRIVEN = """
 SELECT run.number, run.run_id, summary.agent, run.owner, run.lease_until FROM run JOIN summary ON summary.run=run.number
-WHERE run.owner<>'' AND run.owner<>? AND summary.status='running' AND summary.agent IN ({}) ORDER BY run.number"""
+WHERE run.owner<>'' AND run.owner<>? AND summary.agent IN ({})
+AND (summary.status='running' OR EXISTS (SELECT 1 FROM word WHERE word.run=run.number AND outcome=''))
+AND json_extract(CAST(summary.body AS TEXT), '$.outer')='' ORDER BY run.number"""
 _CLAIM = "UPDATE run SET owner=?, fence=fence+1, lease_until=?, ready_at=NULL WHERE number=? RETURNING fence"
 
 
@@ -50,7 +54,8 @@ class Inbox:
     def posted(self, run_id: str, run: int, number: int) -> Posted:
         """A word of a run, with what came of it. Raises `UsageError` where there is none of that number."""
         with translate_errors(self._path):
-            for posted in self._posted("run=? AND number=?", run, number):
+            has_words = form_of(self._db) > 2  # noqa: PLR2004  # form 3 is the first with words
+            for posted in self._posted("run=? AND number=?", run, number) if has_words else ():
                 return posted
         raise UsageError(f"run {run_id}: no word {number} was said to it")
 

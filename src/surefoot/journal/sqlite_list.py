@@ -6,50 +6,62 @@ looks, so that runs do not pay for it. Source: spec/serving.md, section 4; spec/
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import cast
 
-from surefoot.core.state.summary import is_listed, status_of
-from surefoot.journal.codec import place_of, summary_of
-from surefoot.journal.sqlite_file import transaction
+from surefoot.core.state.summary import LEAST_SEARCHED, is_listed, status_of
+from surefoot.journal.codec import place_of, storable, summary_of
+from surefoot.journal.sqlite_file import FORMAT, form_of, transaction, translate_errors
 from surefoot.journal.sqlite_read import Reader
 from surefoot.types.ports import RunFilter, RunPage, RunSummary
 
 _ROW = """
-SELECT run.number, run.run_id, run.owner, run.ready_at, summary.body, summary.change
+SELECT run.number, run.run_id, run.owner, run.ready_at, summary.body, summary.change, run.started_at
 FROM summary JOIN run ON run.number=summary.run WHERE """
+_Row = tuple[int, str, str, float | None, bytes, int, float]
 _UNDECIDED = frozenset({"running", "paused", "ready", "queued", "interrupted", "set_aside"})
 """What a run that has not ended may be called, which depends on who drives it."""
-_LEAST_SEARCHED = 3
 _AFTER_ALL = "\U0010ffff"
 _SEARCH = "CREATE VIRTUAL TABLE IF NOT EXISTS search USING fts5(text, tokenize='trigram')"
+_BEGINS = """summary.run IN (SELECT number FROM run WHERE run_id>=? AND run_id<?
+UNION SELECT run FROM label WHERE label>=? AND label<?)"""
 _PIECE = 500
+"""Rows that are looked at in one turn of the event loop: what takes about 10 ms."""
 
 
 class Lister:
-    """What lists ask of one open journal file."""
+    """What lists ask of one open journal file. Who may not `write` there looks for text in each row.
 
-    def __init__(self, db: sqlite3.Connection, reader: Reader, is_alive: Callable[[str], bool]) -> None:
+    A file of an earlier form has nothing to list it by, so that its runs are read. Raises `JournalError`.
+    """
+
+    def __init__(
+        self, db: sqlite3.Connection, path: Path, reader: Reader, is_alive: Callable[[str], bool], *, writes: bool
+    ) -> None:
         self._db = db
+        self._path = path
         self._reader = reader
         self._is_alive = cache(is_alive)
+        self._writes = writes
 
-    def page(self, wanted: RunFilter, after: str, limit: int) -> RunPage:
+    async def page(self, wanted: RunFilter, after: str, limit: int) -> RunPage:
         """A page of the runs that are wanted, newest first."""
         found: list[tuple[int, RunSummary]] = []
-        for number, summary in self._wanted(wanted, place_of(after)):
+        async for number, summary in self._wanted(wanted, place_of(after)):
             if len(found) == limit:
                 return RunPage(tuple(one for _, one in found), str(found[-1][0]))
             found.append((number, summary))
         return RunPage(tuple(one for _, one in found))
 
-    def count(self, wanted: RunFilter, most: int) -> int:
+    async def count(self, wanted: RunFilter, most: int) -> int:
         """How many runs are wanted, at most `most`."""
         number = 0
-        for _ in self._wanted(wanted, None):
+        async for _ in self._wanted(wanted, None):
             number += 1
             if number == most:
                 break
@@ -57,37 +69,53 @@ class Lister:
 
     def last_change(self) -> int:
         """The number of the newest change."""
-        return cast("int", self._db.execute("SELECT coalesce(max(change), 0) FROM summary").fetchone()[0])
+        if form_of(self._db) < FORMAT:
+            return 0
+        with translate_errors(self._path):
+            return cast("int", self._db.execute("SELECT coalesce(max(change), 0) FROM summary").fetchone()[0])
 
-    def changed(self, since: int) -> Iterator[RunSummary]:
-        """The summaries that were kept after a change, in the order in which they were."""
-        rows = self._db.execute(f"{_ROW} summary.change>? ORDER BY summary.change", (since,)).fetchall()
-        return (self._line(row) for row in rows)
+    def changed(self, since: int) -> list[RunSummary]:
+        """Some summaries that were kept after a change, in the order in which they were; none where there are none."""
+        if form_of(self._db) < FORMAT:
+            return []
+        return [self._line(row) for row in self._rows("summary.change>? ORDER BY summary.change", since)]
 
-    def _wanted(self, wanted: RunFilter, before: int | None) -> Iterator[tuple[int, RunSummary]]:
-        where, values = self._where(wanted)
-        at = before
+    async def _wanted(self, wanted: RunFilter, before: int | None) -> AsyncIterator[tuple[int, RunSummary]]:
+        if form_of(self._db) < FORMAT:
+            for number, run_id in self._reader.numbered(before):
+                if is_listed(summary := self._reader.listed_run(run_id, self._is_alive), wanted):
+                    yield number, summary
+                await asyncio.sleep(0)
+            return
+        is_indexed = self._writes and len(wanted.q) >= LEAST_SEARCHED and storable(wanted.q) == wanted.q
+        if is_indexed := is_indexed and "\0" not in wanted.q:
+            await self._index()
+        where, values = self._where(wanted, is_indexed=is_indexed)
+        told, rest = " AND ".join(where) or "1", replace(wanted, q="") if is_indexed else wanted
+        at = list[object]() if before is None else [before]
         while True:
-            limits, bound = (["summary.run<?"], [at]) if at is not None else ([], [])
-            told = " AND ".join([*where, *limits]) or "1"
-            rows = self._db.execute(
-                f"{_ROW}{told} ORDER BY summary.run DESC LIMIT {_PIECE}", (*values, *bound)
-            ).fetchall()
+            bound = "summary.run<? AND " if at else ""
+            rows = self._rows(f"{bound}{told} ORDER BY summary.run DESC", *at, *values)
             for row in rows:
-                if is_listed(summary := self._line(row), replace(wanted, q="")):
+                if is_listed(summary := self._line(row), rest):
                     yield row[0], summary
             if len(rows) < _PIECE:
                 return
-            at = rows[-1][0]
+            at = [rows[-1][0]]
+            await asyncio.sleep(0)
 
-    def _where(self, wanted: RunFilter) -> tuple[list[str], list[object]]:
+    def _rows(self, told: str, *values: object) -> list[_Row]:
+        with translate_errors(self._path):
+            return self._db.execute(f"{_ROW}{told} LIMIT {_PIECE}", values).fetchall()
+
+    def _where(self, wanted: RunFilter, *, is_indexed: bool) -> tuple[list[str], list[object]]:
         """What SQLite can tell of it; the rest is asked of each row."""
         where: list[str] = []
         values: list[object] = []
 
         def add(told: str, *of: object) -> None:
             where.append(told)
-            values.extend(of)
+            values.extend(storable(one) if isinstance(one, str) else one for one in of)
 
         if wanted.status:
             add("summary.status=?", "running" if wanted.status in _UNDECIDED else wanted.status)
@@ -105,32 +133,37 @@ class Lister:
         if wanted.until is not None:
             add("run.started_at<?", wanted.until)
         if wanted.prefix:
-            add("run.run_id>=? AND run.run_id<?", wanted.prefix, wanted.prefix + _AFTER_ALL)
-        if wanted.q and len(wanted.q) < _LEAST_SEARCHED:
-            add("run.run_id>=? AND run.run_id<?", wanted.q, wanted.q + _AFTER_ALL)
-        elif wanted.q:
-            self._index()
+            add("run.run_id>=? AND run.run_id<?", wanted.prefix, storable(wanted.prefix) + _AFTER_ALL)
+        if is_indexed:
             add("summary.run IN (SELECT rowid FROM search WHERE text MATCH ?)", '"' + wanted.q.replace('"', '""') + '"')
+        elif 0 < len(wanted.q) < LEAST_SEARCHED:
+            bounds = (wanted.q, storable(wanted.q) + _AFTER_ALL)
+            add(_BEGINS, *bounds, *bounds)
         return where, values
 
-    def _index(self) -> None:
-        """Bring what is looked through up to date."""
-        self._db.execute(_SEARCH)
-        with transaction(self._db):
-            (mark,) = self._db.execute("SELECT text FROM search WHERE rowid=-1").fetchone() or ("0",)
-            rows = self._db.execute(f"{_ROW} summary.change>? ORDER BY summary.change", (int(mark),)).fetchall()
-            for row in rows:
-                one = self._line(row)
-                text = "\n".join((one.run_id, one.task, one.answer, *one.labels.values()))
-                self._db.execute("INSERT OR REPLACE INTO search (rowid, text) VALUES (?, ?)", (row[0], text))
-            if rows:
-                self._db.execute("INSERT OR REPLACE INTO search (rowid, text) VALUES (-1, ?)", (str(rows[-1][5]),))
+    async def _index(self) -> None:
+        """Bring what is looked through up to date, piece by piece: others are to have their turn."""
+        with translate_errors(self._path):
+            self._db.execute(_SEARCH)
+        is_left = True
+        while is_left:
+            with translate_errors(self._path), transaction(self._db):
+                (mark,) = self._db.execute("SELECT text FROM search WHERE rowid=-1").fetchone() or ("0",)
+                rows = self._rows("summary.change>? ORDER BY summary.change", int(mark))
+                for row in rows:
+                    one = self._line(row)
+                    text = storable("\n".join((one.run_id, one.task, one.answer, *one.labels.values())))
+                    self._db.execute("INSERT OR REPLACE INTO search (rowid, text) VALUES (?, ?)", (row[0], text))
+                if rows:
+                    self._db.execute("INSERT OR REPLACE INTO search (rowid, text) VALUES (-1, ?)", (str(rows[-1][5]),))
+            is_left = len(rows) == _PIECE
+            await asyncio.sleep(0)
 
-    def _line(self, row: tuple[int, str, str, float | None, bytes, int]) -> RunSummary:
-        _, run_id, owner, ready_at, body, change = row
+    def _line(self, row: _Row) -> RunSummary:
+        _, run_id, owner, ready_at, body, change, began = row
         summary = summary_of(body)
         if summary is None:  # it was written by another surefoot
             return replace(self._reader.listed_run(run_id, self._is_alive), change=change)
         is_driven = summary.status == "running" and owner != "" and self._is_alive(owner)
         status = status_of(summary, is_driven=is_driven, is_ready=ready_at is not None)
-        return replace(summary, run_id=run_id, status=status, change=change)
+        return replace(summary, run_id=run_id, started_at=began, status=status, change=change)

@@ -34,6 +34,8 @@ from surefoot.types.ports import Durability, RunSummary, Standing
 from surefoot.types.words import Posted
 
 _DELETE = (
+    # the count of changes goes on, as of a run that there cannot be
+    "INSERT OR REPLACE INTO summary (run, body, change) SELECT 0, x'', max(change) FROM summary WHERE ?",
     "DELETE FROM event WHERE run=?",
     "DELETE FROM summary WHERE run=?",
     "DELETE FROM label WHERE run=?",
@@ -57,7 +59,7 @@ class OpenFile:
     def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, *, read_only: bool) -> None:
         self.loop = loop
         self.pid = os.getpid()
-        self._path = path
+        self.path = path
         self._owner: Owner | None = None
         self.driven: dict[str, SqliteRun] = {}
         self._listening: asyncio.TimerHandle | None = None
@@ -75,6 +77,13 @@ class OpenFile:
         self.writer = Writer(self.db, path, self.heads)
         self.inbox = Inbox(self.db, path)
 
+    def moved(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Go on on another event loop; the one before is not running any more."""
+        self.loop = loop
+        if self._listening is not None:
+            self._listening.cancel()
+            self._listening = None
+
     def is_foreign(self) -> bool:
         """Whether another event loop uses it, which is still running."""
         return self.loop is not asyncio.get_running_loop() and self.loop.is_running()
@@ -85,7 +94,7 @@ class OpenFile:
         Gives its number, and when it was made if that is now.
         """
         token = self.token
-        with translate_errors(self._path), transaction(self.db):
+        with translate_errors(self.path), transaction(self.db):
             row = self.reader.look_up(run_id)
             if row is None:
                 return self._insert(run_id, None, 0, token)
@@ -95,7 +104,7 @@ class OpenFile:
 
     def fork(self, run_id: str, parent: int, at: int) -> None:
         """Put a run that nobody drives yet into the list."""
-        with translate_errors(self._path), transaction(self.db):
+        with translate_errors(self.path), transaction(self.db):
             if self.reader.look_up(run_id) is not None:
                 raise self._taken(run_id)
             number, _ = self._insert(run_id, parent, at, "")
@@ -104,19 +113,22 @@ class OpenFile:
     def take(self, run_id: str) -> int:
         """Become the driver of a run that nobody living drives; its number."""
         token = self.token
-        with translate_errors(self._path), transaction(self.db):
+        with translate_errors(self.path), transaction(self.db):
             return self._hand_over(self.reader.find(run_id), token)
 
-    def free(self, number: int, ready_at: float | None = None) -> None:
-        """Queue that this store drives a run no more; from `ready_at` on a worker may, where that is given."""
-        self.writer.freed.append((number, self.token, ready_at))
+    def free(self, number: int, ready_at: float | None = None, *, hears: bool = True) -> None:
+        """Queue that this store drives a run no more; from `ready_at` on a worker may, where that is given.
+
+        One that `hears` is ready for what was said to it.
+        """
+        self.writer.freed.append((number, self.token, ready_at, hears))
 
     def delete(self, run_id: str) -> None:
         """Take a run out for good. Bytes that others may share stay.
 
         Raises `RunBusy` while somebody drives it, `UsageError` while another run shares its records.
         """
-        with translate_errors(self._path), transaction(self.db):
+        with translate_errors(self.path), transaction(self.db):
             row = self.reader.find(run_id)
             if row.owner and self.is_alive(row.owner):
                 raise RunBusy(f"run {run_id} is being driven; cancel it, or wait until it stands still")
@@ -124,16 +136,18 @@ class OpenFile:
                 raise UsageError(f"run {run_id} cannot be deleted: another run shares its records")
             for statement in _DELETE:
                 self.db.execute(statement, (row.number,))
+            if self.db.execute("SELECT 1 FROM sqlite_master WHERE name='search'").fetchone():
+                self.db.execute("DELETE FROM search WHERE rowid=?", (row.number,))
             self.heads.put(row.number, head_of(run_id, 0, genesis(run_id), 0))
 
     def is_alive(self, token: str) -> bool:
         """Whether the store of that token still exists."""
-        may_live = self._may_write or has_log(self._path)  # whoever drives a run has written to the log
-        return may_live and is_alive(owners_of(self._path), token)
+        may_live = self._may_write or has_log(self.path)  # whoever drives a run has written to the log
+        return may_live and is_alive(owners_of(self.path), token)
 
     def data_version(self) -> int:
         """A number that changes when another connection has written."""
-        with translate_errors(self._path):
+        with translate_errors(self.path):
             return self.db.execute("PRAGMA data_version").fetchone()[0]
 
     def listen(self) -> None:
@@ -192,13 +206,13 @@ class OpenFile:
         return row.number
 
     def _taken(self, run_id: str) -> RunExists:
-        return RunExists(f"there is a run {run_id} in the journal {self._path} already; choose another id")
+        return RunExists(f"there is a run {run_id} in the journal {self.path} already; choose another id")
 
     @property
     def token(self) -> str:
         """What a run that is driven here names as its owner."""
         if self._owner is None:
-            self._owner = Owner(owners_of(self._path))
+            self._owner = Owner(owners_of(self.path))
         return self._owner.token
 
 
@@ -299,7 +313,8 @@ class SqliteRun:
         """Queue what is left to write, with the right to drive as the last thing."""
         self._is_released, self._wake = True, None
         self._file.writer.add((), tuple(self._blobs.values()), self._number, self._note)
-        self._file.free(self._number, ready_at(self._summary, wake_at, has_words=False))
+        hears = self._summary.standing != "set_aside"
+        self._file.free(self._number, ready_at(self._summary, wake_at, has_words=False), hears=hears)
         self._file.driven.pop(self.run_id, None)
 
     @property
@@ -322,7 +337,7 @@ class SqliteRun:
         is_due = is_due or (now.status, now.standing, now.questions) != (was.status, was.standing, was.questions)
         if is_due:
             self._kept = now
-        return Note(self._number, Head(key, *self._tail, self._synced, name), now if is_due else None)
+        return Note(self._number, self._file.token, Head(key, *self._tail, self._synced, name), now if is_due else None)
 
     async def _written(self) -> None:
         writer = self._file.writer

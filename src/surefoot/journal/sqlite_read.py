@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -44,6 +45,7 @@ _KEPT_CATALOGUES = 8
 
 _HAS_RECORDS = "(events<>0 OR at<>0 OR EXISTS (SELECT 1 FROM event WHERE event.run=run.number))"
 _LISTED = f"SELECT run_id FROM run WHERE {_HAS_RECORDS} ORDER BY number DESC LIMIT ?"  # noqa: S608 - words of ours
+_NUMBERED = f"SELECT number, run_id FROM run WHERE number<? AND {_HAS_RECORDS} ORDER BY number DESC"  # noqa: S608 - as above
 _BEGINNING = f"SELECT run_id FROM run WHERE run_id>=? AND run_id<? AND {_HAS_RECORDS} ORDER BY run_id LIMIT ?"  # noqa: S608 - as above
 _LAST = "SELECT seq, hash, body FROM event WHERE run=? ORDER BY seq DESC LIMIT 1"
 _ROWS = "SELECT seq, at, version, body, hash FROM event WHERE run=? AND seq>=? ORDER BY seq"
@@ -203,6 +205,11 @@ class Reader:
         """Runs whose ids begin so, and that have records."""
         with translate_errors(self._path):
             return [str(one) for (one,) in self._db.execute(_BEGINNING, (prefix, prefix + _AFTER_ALL, limit))]
+
+    def numbered(self, before: int | None) -> list[tuple[int, str]]:
+        """The runs with records by their numbers, newest first, before the one of a number."""
+        with translate_errors(self._path):
+            return self._db.execute(_NUMBERED, (sys.maxsize if before is None else before,)).fetchall()
 
     def listed(self, limit: int, is_alive: Callable[[str], bool]) -> list[RunSummary]:
         """The newest runs first, but those that never had records; "damaged" is one that is gone or cannot be read."""

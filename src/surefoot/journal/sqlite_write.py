@@ -36,7 +36,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from surefoot.journal.codec import BlobRow, EventRow, encode_summary
+from surefoot.journal.codec import BlobRow, EventRow, encode_summary, storable
 from surefoot.journal.heads import Head, Heads, sync_descriptor
 from surefoot.journal.sqlite_file import FILE_ERRORS, PAGE_BYTES, file_error
 from surefoot.types.errors import JournalError, LeaseLost
@@ -102,17 +102,21 @@ def checkpoint(path: Path, far_too_long_pages: int = FAR_TOO_LONG_PAGES) -> None
             db.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
 
 
-FreeRow = tuple[int, str, float | None]
-"""The number of a run that is driven no more, its owner, and when it may be claimed."""
+FreeRow = tuple[int, str, float | None, bool]
+"""The number of a run that is driven no more, its owner, when it may be claimed, and whether at once for a word."""
 
 HeardRow = tuple[str, str, int, int]
 """What came of a word, why, the record that it became, and the number of the word."""
 
 
 class Note(NamedTuple):
-    """How a run stands once its rows are written: what goes beside the file, and its summary when that is due."""
+    """How a run stands once its rows are written: what goes beside the file, and its summary when that is due.
+
+    It counts only while the run is still `owner`'s.
+    """
 
     number: int
+    owner: str
     head: Head
     summary: RunSummary | None
 
@@ -133,13 +137,14 @@ _INSERT_EVENT = "INSERT INTO event (run, seq, at, version, body, hash) VALUES (?
 _PUT_SUMMARY = """
 INSERT OR REPLACE INTO summary (run, body, status, agent, waits, change)
 VALUES (?, ?, ?, ?, ?, (SELECT coalesce(max(change), 0) + 1 FROM summary))"""
+_IS_OWN = "SELECT 1 FROM run WHERE number=? AND owner=?"
 _PUT_LABEL = "INSERT OR IGNORE INTO label (label, run) VALUES (?, ?)"
 _HEARD = "UPDATE word SET outcome=?, detail=?, seq=? WHERE number=?"
 _INSERT_BLOB = "INSERT OR IGNORE INTO blob (digest, data, run, seq) VALUES (?, ?, ?, ?)"
 _FREE_RUN = """
 UPDATE run SET owner='', lease_until=NULL,
 events=(SELECT coalesce(max(seq)+1, run.at) FROM event WHERE event.run=run.number),
-ready_at=CASE WHEN EXISTS (SELECT 1 FROM word WHERE word.run=run.number AND outcome='') THEN 0 ELSE ?3 END
+ready_at=CASE WHEN ?4 AND EXISTS (SELECT 1 FROM word WHERE word.run=run.number AND outcome='') THEN 0 ELSE ?3 END
 WHERE number=?1 AND owner=?2"""
 
 
@@ -148,7 +153,14 @@ def put_summary(db: sqlite3.Connection, number: int, summary: RunSummary) -> Non
     waits = summary.questions > 0 or summary.standing in ("approval", "in_doubt")
     db.execute(_PUT_SUMMARY, (number, encode_summary(summary), summary.status, summary.agent, waits))
     for name, value in summary.labels.items():
-        db.execute(_PUT_LABEL, (f"{name}={value}", number))
+        db.execute(_PUT_LABEL, (storable(f"{name}={value}"), number))
+
+
+def _check_owners(db: sqlite3.Connection, notes: Collection[Note]) -> None:
+    """Raise `IntegrityError` where a run is not its driver's any more."""
+    for note in notes:
+        if db.execute(_IS_OWN, (note.number, note.owner)).fetchone() is None:
+            raise sqlite3.IntegrityError
 
 
 class Writer:
@@ -197,7 +209,7 @@ class Writer:
         """
         self._events += events
         if heard:
-            self._heard[number] += [(one.outcome, one.detail, one.seq, one.number) for one in heard]
+            self._heard[number] += [(one.outcome, storable(one.detail), one.seq, one.number) for one in heard]
         self._notes[number] = note
         for row in blobs:
             self._blobs.setdefault(row[0], row)
@@ -253,7 +265,7 @@ class Writer:
             except sqlite3.IntegrityError:
                 self._commit_each(events, blobs.values(), freed, notes, heard)
             except FILE_ERRORS as error:
-                self._fail((*events, *freed), error)
+                self._fail((*events, *freed, *notes.values()), error)
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -278,6 +290,7 @@ class Writer:
         db = self._db
         db.execute("BEGIN IMMEDIATE")
         try:
+            _check_owners(db, notes)
             if blobs:
                 db.executemany(_INSERT_BLOB, blobs)
             if events:
@@ -320,30 +333,28 @@ class Writer:
         notes: Mapping[int, Note],
         heard: Mapping[int, Sequence[HeardRow]],
     ) -> None:
-        """Records of one run are there already, so somebody else drives it. The other runs must not suffer for it."""
+        """One run is another's by now, or its records are there already. The other runs must not suffer for it."""
         of_run: defaultdict[int, list[EventRow]] = defaultdict(list)
         for row in events:
             of_run[row[0]].append(row)
-        for number, rows in of_run.items():
+        for number, note in notes.items():
+            rows, words = of_run[number], heard.get(number, ())
             try:
-                self._commit(rows, blobs, (), [notes[number]] if number in notes else (), heard.get(number, ()))
+                self._commit(rows, blobs, (), [note], words)
             except sqlite3.IntegrityError:
-                seq = rows[0][1]
-                self.failures[number] = LeaseLost(
-                    f"journal {self._path}: record {seq} of run number {number} is there already: somebody else drives "
-                    "this run; leave it to them, or open it again"
-                )
+                if rows or words:  # who only lets it go has lost nothing
+                    self.failures[number] = LeaseLost(
+                        f"journal {self._path}: run number {number} has gone on without this process: somebody else "
+                        "drives this run; leave it to them, or open it again"
+                    )
             except FILE_ERRORS as error:
-                self._fail(rows, error)
+                self._fail([note], error)
         try:
-            others = chain.from_iterable(rows for number, rows in heard.items() if number not in of_run)
-            self._commit(
-                (), blobs, freed, heard=others
-            )  # also those of runs that have no records here, or whose records failed
+            self._commit((), blobs, freed)  # also those of runs whose records failed
         except FILE_ERRORS as error:
             self._fail(freed, error)
 
-    def _fail(self, rows: Sequence[EventRow | FreeRow], error: Exception) -> None:
+    def _fail(self, rows: Sequence[EventRow | FreeRow | Note], error: Exception) -> None:
         failure = file_error(self._path, error)
         for row in rows:
             self.failures.setdefault(row[0], failure)

@@ -62,11 +62,14 @@ class Admission:
         self._doors = _Doors(most)
 
     @asynccontextmanager
-    async def place(self) -> AsyncGenerator[None]:
-        """Wait for a place, and hold it.
+    async def place(self, *, drives: bool = True) -> AsyncGenerator[None]:
+        """Wait for a place, and hold it; a run that is left to others needs none.
 
         A run inside of a run stands on the outer one's, or both could wait for ever: each place has places of its own.
         """
+        if not drives:
+            yield
+            return
         outer = _PLACE.get()
         door = (outer.inside if outer is not None and outer.is_held else self._doors).here()
         queued(1)

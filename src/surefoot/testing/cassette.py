@@ -37,6 +37,7 @@ from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, Speaker
 from surefoot.types.messages import ModelRequest, ModelSettings
 from surefoot.types.ports import Model, RunJournal, ServiceKey, Tool
+from surefoot.types.words import Posted
 
 _FILE = "cassette.journal"
 _PATIENCE_S = 5.0
@@ -206,6 +207,7 @@ class _RecordedAgent(Agent):
         first: Sequence[Event],
         watch: Watch | None,
         given: Mapping[ServiceKey, object],
+        words: Sequence[Posted] = (),
         *,
         stream: bool,
         state: State = EMPTY,
@@ -217,7 +219,16 @@ class _RecordedAgent(Agent):
         recording.driving += 1
         try:
             return await super()._drive(
-                journal, first, watch, given, stream=stream, state=state, offered=offered, drives=drives, leave=leave
+                journal,
+                first,
+                watch,
+                given,
+                words,
+                stream=stream,
+                state=state,
+                offered=offered,
+                drives=drives,
+                leave=leave,
             )
         finally:
             recording.driving -= 1
@@ -235,6 +246,7 @@ class _PlayedAgent(Agent):
         first: Sequence[Event],
         watch: Watch | None,
         given: Mapping[ServiceKey, object],  # noqa: ARG002 - of the agent, and so `offered`
+        words: Sequence[Posted] = (),
         *,
         stream: bool,
         state: State = EMPTY,
@@ -243,7 +255,7 @@ class _PlayedAgent(Agent):
         leave: Leave | None = None,  # noqa: ARG002
     ) -> Run:
         run = cast("PlayedRun", journal)  # the cassette made the store that it comes from
-        await run.append(first)
+        await run.append(first, heard=words)
         hands = PlayedHands(self._cast, {}, run, RunServices({}), watch, stream)
         hands.announced(first)
         return Run.of(await drive(run, hands, fold(first, state)))

@@ -49,7 +49,7 @@ from surefoot.core.guard.judge import (
     stuck,
 )
 from surefoot.core.guard.ledger import unread
-from surefoot.core.loop.speakers import SPEAKERS, in_shape, proposed
+from surefoot.core.loop.speakers import SPEAKERS, in_shape, proposed, unheard
 from surefoot.core.loop.steps import step_move
 from surefoot.core.plan.child import in_step
 from surefoot.core.plan.next import Rows, held_up, plan_moves
@@ -126,7 +126,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         return (_when_stuck(state),)
     if state.planning is not None:
         return _planned(state, state.planning, under_way)
-    move = SPEAKERS[state.reasoner](state) if state.plan is None else step_move(state, state.plan)
+    move = unheard(state, SPEAKERS[state.reasoner](state)) if state.plan is None else step_move(state, state.plan)
     if state.config.output_schema is not None:
         move = in_shape(state, move)
     return (move if state.gate is None else before_thinking(state, move),)

@@ -196,6 +196,17 @@ def in_shape(state: State, move: M) -> M | Record:
     return Record((*before, RunEnded(Failed(OUTPUT_SCHEMA, told + reason)))) if told else move
 
 
+def unheard(state: State, move: M) -> M | Think | Record:
+    """The end of a run, or another reply where the user has said more since the one that would be its answer."""
+    if not state.notes or state.notes[-1][0] <= state.steps or state.reasoner not in {"react", "mono"}:
+        return move
+    match move:
+        case Record((RunEnded(Completed()),)) if isinstance(more := think(state, SOLO), Think):
+            return more
+        case _:
+            return move
+
+
 def said(turn: Turn) -> str:
     """The visible words of a reply, as they stand."""
     parsed = turn.parsed

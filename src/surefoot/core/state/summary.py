@@ -30,6 +30,9 @@ from surefoot.types.ports import RunFilter, RunSummary
 HEAD_CHARS = 200
 """How much of a task and of an answer is shown."""
 
+LEAST_SEARCHED = 3
+"""From how many characters on a text is looked for anywhere."""
+
 _WORDS = (CallJudged, CallPaused, DoubtSettled, ValuesEndorsed, PlanSigned)
 _NOBODY = ("", "probe", "developer")
 
@@ -117,15 +120,16 @@ def status_of(summary: RunSummary, *, is_driven: bool, is_ready: bool) -> str:
 
 def ready_at(summary: RunSummary, wake_at: float | None, *, has_words: bool) -> float | None:
     """When a worker may take up a run that nobody drives, in seconds since the epoch; None while it stands still."""
+    if summary.standing == "set_aside" or summary.outer:  # the run of an agent goes on within the one that has asked
+        return None
     if has_words or (summary.status == "running" and summary.standing in ("", "ready")):
         return 0.0
-    return wake_at if summary.status == "running" and summary.standing != "set_aside" else None
+    return wake_at if summary.status == "running" else None
 
 
 def is_listed(summary: RunSummary, wanted: RunFilter) -> bool:
     """Whether a run is among those that are wanted."""
     labels = {f"{name}={value}" for name, value in summary.labels.items()}
-    texts = (summary.task, summary.answer, *summary.labels.values(), summary.run_id)
     return (
         wanted.status in ("", summary.status)
         and wanted.agent in ("", summary.agent)
@@ -136,5 +140,13 @@ def is_listed(summary: RunSummary, wanted: RunFilter) -> bool:
         and (wanted.until is None or summary.started_at < wanted.until)
         and (not wanted.agents or summary.agent in wanted.agents)
         and summary.run_id.startswith(wanted.prefix)
-        and (not wanted.q or any(wanted.q.casefold() in text.casefold() for text in texts))
+        and (not wanted.q or _is_found(summary, labels, wanted.q))
     )
+
+
+def _is_found(summary: RunSummary, labels: set[str], text: str) -> bool:
+    """Whether a text is in what is looked through; a short one has to be how the id or a label begins."""
+    if len(text) < LEAST_SEARCHED:
+        return any(one.startswith(text) for one in (summary.run_id, *labels))
+    texts = (summary.task, summary.answer, *summary.labels.values(), summary.run_id)
+    return any(text.casefold() in one.casefold() for one in texts)

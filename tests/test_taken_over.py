@@ -1,0 +1,248 @@
+"""Runs that change hands: no word is lost, none that waits is woken in vain, and none stands still for nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from surefoot import Agent, GuardConfig, tool
+from surefoot.journal.memory import MemoryJournal
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.run import Run, state_of
+from surefoot.runtime.under_way import Leave
+from surefoot.speak import speak
+from surefoot.testing.journals import Crash, CrashingStore
+from surefoot.testing.models import FunctionModel, ScriptedModel, calls
+from surefoot.types.errors import JournalError
+from surefoot.types.events import Event, RunNoted, RunResumed
+from surefoot.types.messages import ModelMessage, ModelRequest
+from surefoot.types.ports import Claimed, JournalStore
+from surefoot.types.words import Approve, Note, Resume
+from surefoot.worker import Worker
+
+pytestmark = pytest.mark.anyio
+
+
+@tool(approval="always", effect="read")
+async def ask_first(what: str) -> str:
+    """Ask first."""
+    return f"{what}: done"
+
+
+@tool(effect="read")
+async def look(what: str) -> str:
+    """Look."""
+    return f"seen {what}"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> JournalStore:
+    return MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "runs.db")
+
+
+async def events_of(store: JournalStore, run_id: str) -> list[Event]:
+    records, wrong = await store.read_recorded(run_id)
+    assert not wrong
+    return [one.event for one in records]
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not is_so():  # noqa: ASYNC110  # another task brings it about
+            await asyncio.sleep(0.01)
+
+
+def looks(request: ModelRequest) -> ModelMessage:
+    """One look, then an answer."""
+    is_seen = any(one.role == "tool" for one in request.messages)
+    return ModelMessage("assistant", "Found.") if is_seen else calls(("look", {"what": "it"}))
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_word_to_go_on_outlives_whoever_hears_it(store: JournalStore, at: int, when: str) -> None:
+    agent = Agent(FunctionModel(looks), tools=[look], journal=store, name="clerk")
+    limited = replace(agent.config, budget=replace(agent.config.budget, max_steps=1, reserve=0.0))
+    await agent.start("look", run_id="r1", config=limited)
+    await Worker(store, {"clerk": agent}).run(once=True)
+    await store.say("r1", Resume("mika", agent.config))
+    (claimed,) = await store.claim(("clerk",), 1, 30.0)
+    mortal = replace(agent, journal=CrashingStore(store, at, when))  # type: ignore[arg-type]  # one of these
+    with suppress(Crash):
+        await mortal.drive(claimed, by="the first")
+    await Worker(store, {"clerk": agent}).run(once=True)
+    assert (await store.summary("r1")).status == "completed"
+    assert len([one for one in await events_of(store, "r1") if isinstance(one, RunResumed)]) == 1
+    assert (await store.posted("r1", 1)).outcome == "applied"
+    await agent.aclose()
+
+
+@pytest.mark.parametrize("config", [True, False])
+async def test_a_word_to_go_on_that_cannot_be_followed_is_not_tried_for_ever(store: JournalStore, config: bool) -> None:
+    script = [calls(("look", {"what": "it"})), "Found."]
+    agent = Agent(ScriptedModel(script), tools=[look], journal=store, name="clerk")
+    await agent.start(
+        "look", run_id="r1", config=replace(agent.config, budget=replace(agent.config.budget, max_steps=1))
+    )
+    await Worker(store, {"clerk": agent}).run(once=True)
+    other = replace(agent, guard=GuardConfig(anchor="model"))
+    await store.say("r1", Resume("mika", other.config if config else None))
+    async with asyncio.timeout(20):
+        await Worker(store, {"clerk": other}).run(once=True)
+    assert (await store.summary("r1")).reason.startswith("ConfigError")
+    assert await store.claim(("clerk",), 1, 30.0) == []
+    await agent.aclose()
+
+
+async def test_a_run_that_is_left_while_it_goes_on_is_ready_for_others(store: JournalStore) -> None:
+    """Its question has expired; whoever goes on with it is told to leave it."""
+    begun = asyncio.Event()
+
+    async def hold() -> str:
+        """Hold on."""
+        begun.set()
+        await asyncio.Event().wait()
+        return "held"
+
+    script = [calls(("ask_first", {"what": "mail"})), calls(("hold", {})), "Done."]
+    guard = GuardConfig(approval_timeout_s=0.05)
+    tools = [ask_first, tool(hold, effect="read")]
+    agent = Agent(ScriptedModel(script), tools=tools, journal=store, name="clerk", guard=guard)
+    await agent.start("send the mail", run_id="r1")
+    await Worker(store, {"clerk": agent}).run(once=True)
+    assert (await store.summary("r1")).status == "paused"
+    claimed: Sequence[Claimed] = ()
+    async with asyncio.timeout(20):
+        while not claimed:
+            await asyncio.sleep(0.01)
+            claimed = await store.claim(("clerk",), 1, 30.0)  # nobody asks: its time has come
+    leave = Leave()
+    driving = asyncio.create_task(agent.drive(claimed[0], by="the first", leave=leave))
+    await asyncio.wait_for(begun.wait(), 20)
+    leave.begin(0.1)
+    await asyncio.wait((driving,))
+    assert (await store.summary("r1")).status == "queued"
+    assert [one.run_id for one in await store.claim(("clerk",), 1, 30.0)] == ["r1"]
+    await agent.aclose()
+
+
+async def test_a_run_is_started_while_as_many_are_driven_as_may_be(store: JournalStore) -> None:
+    begun = asyncio.Event()
+
+    async def hold() -> str:
+        """Hold on."""
+        begun.set()
+        await asyncio.Event().wait()
+        return "held"
+
+    script = [calls(("hold", {})), "Done."]
+    tools = [tool(hold, effect="read")]
+    agent = Agent(ScriptedModel(script), tools=tools, journal=store, name="clerk", max_concurrent_runs=1)
+    driving = asyncio.create_task(agent.run("hold on", run_id="r1"))
+    await asyncio.wait_for(begun.wait(), 20)
+    assert (await asyncio.wait_for(agent.start("hold on", run_id="r2"), 20)).status == "interrupted"
+    forked = await asyncio.wait_for(agent.fork("r1", 1, new_id="r3", drives=False), 20)
+    assert forked.status == "interrupted"
+    driving.cancel()
+    await asyncio.wait((driving,))
+    await agent.aclose()
+
+
+async def test_a_note_to_a_reply_that_would_be_the_last_is_read(store: JournalStore) -> None:
+    asked, go_on = asyncio.Event(), asyncio.Event()
+    seen: list[str] = []
+
+    async def model(request: ModelRequest) -> ModelMessage:
+        seen.extend(one.content for one in request.messages if one.role == "user")
+        asked.set()
+        await go_on.wait()
+        return ModelMessage("assistant", f"Answer {len(seen)}.")
+
+    agent = Agent(FunctionModel(model), journal=store)
+    running = asyncio.create_task(agent.run("sum up", run_id="r1"))
+    await asyncio.wait_for(asked.wait(), 20)
+    await speak(store, "r1", Note("Bob too.", "mika"), wait_s=0)
+    go_on.set()
+    await asyncio.wait_for(running, 20)
+    assert "Bob too." in seen
+    assert [one for one in await events_of(store, "r1") if isinstance(one, RunNoted)]
+    await agent.aclose()
+
+
+class Shaky(MemoryJournal):
+    """A journal that cannot always be reached."""
+
+    troubles = 0
+
+    async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
+        if self.troubles:
+            self.troubles -= 1
+            raise JournalError("the disk is full")
+        return await super().claim(agents, limit, lease_s)
+
+
+async def test_a_worker_outlives_a_journal_that_is_away_for_a_moment() -> None:
+    store = Shaky()
+    agent = Agent(FunctionModel(lambda _: ModelMessage("assistant", "Done.")), journal=store, name="clerk")
+    await agent.start("do it", run_id="r1")
+    store.troubles = 1
+    worker = Worker(store, {"clerk": agent})
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(20):
+        while (await store.summary("r1")).status != "completed":  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    store.troubles = 1_000_000
+    worker = Worker(store, {"clerk": agent}, lease_s=0.1)
+    with pytest.raises(JournalError, match="disk is full"):
+        await asyncio.wait_for(worker.run(), 20)
+    running.cancel()
+    await asyncio.wait((running,))
+
+
+async def test_a_worker_that_is_cancelled_leaves_no_run_behind_that_goes_on(store: JournalStore) -> None:
+    begun = asyncio.Event()
+
+    async def hold() -> str:
+        """Hold on."""
+        begun.set()
+        await asyncio.Event().wait()
+        return "held"
+
+    agent = Agent(ScriptedModel([calls(("hold", {}))]), tools=[tool(hold, effect="read")], journal=store, name="clerk")
+    await agent.start("hold on", run_id="r1")
+    worker = Worker(store, {"clerk": agent})
+    running = asyncio.create_task(worker.run())
+    await asyncio.wait_for(begun.wait(), 20)
+    running.cancel()
+    await asyncio.wait((running,), timeout=20)
+    assert not worker.driven
+    assert (await store.summary("r1")).status == "queued"
+    await agent.aclose()
+
+
+async def test_an_agent_that_is_served_may_also_be_asked_by_another(store: JournalStore) -> None:
+    def inside(request: ModelRequest) -> ModelMessage:
+        return ModelMessage("assistant", "Sent.") if request.messages[-1].role == "tool" else ASK
+
+    def outside(request: ModelRequest) -> ModelMessage:
+        return ModelMessage("assistant", "Done.") if request.messages[-1].role == "tool" else DELEGATE
+
+    clerk = Agent(FunctionModel(inside), tools=[ask_first], journal=store, name="clerk")
+    chief = Agent(FunctionModel(outside), tools=[clerk.as_tool("clerk", "It mails.")], journal=store, name="chief")
+    await chief.start("mail it", run_id="r1")
+    agents = {"clerk": clerk, "chief": chief}
+    await Worker(store, agents).run(once=True)
+    assert (await store.summary("r1")).status == "paused"
+    (question,) = Run.of(await state_of(store, "r1")).waiting
+    assert (await speak(store, "r1", Approve(((question.id, ""),), "mika"))).outcome == "applied"
+    await Worker(store, agents).run(once=True)
+    assert ((await store.summary("r1")).status, (await store.summary("r1.1.0")).status) == ("completed", "completed")
+    await chief.aclose()
+
+
+ASK, DELEGATE = calls(("ask_first", {"what": "mail"})), calls(("clerk", {"task": "mail it"}))
