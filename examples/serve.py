@@ -1,9 +1,9 @@
 """`surefoot serve` with something on its page: real runs on the embedded model. Run it with `make serve`.
 
 The server starts in the folder that is named first; options of `surefoot serve` may follow. What is to be done is sent
-to it over HTTP: first a mail whose address nobody has given, so that the run asks; then a plan that has to repair
-itself; then the other tasks of `demo.py`. It works on one at a time while you look. All stays in the folder: the next
-`make serve` shows the same runs and starts none anew.
+to it over HTTP: first a mail, which a person has to allow; then a plan that has to repair itself; then the other tasks
+of `demo.py`. It works on one at a time while you look. All stays in the folder: the next `make serve` shows the same
+runs and starts none anew.
 """
 
 import json

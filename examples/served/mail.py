@@ -1,11 +1,11 @@
-"""Mail that goes nowhere: each one becomes a line of sent.txt."""
+"""Mail that goes nowhere: each one becomes a line of sent.txt, once a person has allowed it."""
 
 from pathlib import Path
 
 from surefoot import tool
 
 
-@tool(effect="communicate")
+@tool(effect="communicate", approval="always")
 def send_mail(to: str, body: str) -> str:
     """Send a mail.
 
