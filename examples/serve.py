@@ -31,6 +31,7 @@ TASKS = (
     ("treasurer", "What do the tickets of ./order.md cost in all? The prices are in ./prices.txt."),
 )
 MOVES = ("queued", "ready", "running")
+START_S = 120.0
 LOOK_S = 1.0
 
 
@@ -53,7 +54,7 @@ def asked(link: str, path: str, body: object = None, key: str = "") -> Mapping[s
         return cast("Mapping[str, object]", json.load(answer))
 
 
-def follow(link: str, runs: Sequence[str], server: "subprocess.Popen[str]") -> None:
+def follow(link: str, runs: Sequence[str], server: "subprocess.Popen[bytes]") -> None:
     """Say how each run comes on, until all have ended or wait for you."""
     told: dict[str, str] = {}
     while any(told.get(run, "queued") in MOVES for run in runs) and server.poll() is None:
@@ -70,27 +71,30 @@ def follow(link: str, runs: Sequence[str], server: "subprocess.Popen[str]") -> N
 
 def main() -> int:
     """Serve until Ctrl-C."""
+    os.umask(0o077)  # the link has a token in it
     folder, *options = sys.argv[1:]
     prepare(Path(folder))
     is_desktop = sys.platform in ("darwin", "win32") or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
     command = [*SUREFOOT, "serve", "--agents", "agents.toml", "--drive", "1", *options]
     command += ["--open"] * is_desktop
-    with (
-        Path(folder, "server.log").open("w") as log,
-        subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True) as server,
-    ):
+    said = Path(folder, "server.log")
+    with said.open("w") as log, subprocess.Popen(command, cwd=folder, stdout=log, stderr=log) as server:
         try:
-            link = re.search(r"http\S+", server.stdout.readline() if server.stdout else "")
+            link, limit = None, time.monotonic() + START_S
+            while link is None and server.poll() is None and time.monotonic() < limit:
+                time.sleep(0.1)
+                link = re.search(r"surefoot serves (http\S+)\n", said.read_text(encoding="utf-8"))
             if link is None:
-                print(Path(folder, "server.log").read_text(), end="", file=sys.stderr)
-                return server.wait()
+                print(said.read_text(encoding="utf-8"), end="", file=sys.stderr)
+                server.terminate()
+                return 1
             print(
-                f"The page, for you alone: {link[0]}\nSeven tasks for the embedded model, one at a time; Ctrl-C ends:"
+                f"The page, for you alone: {link[1]}\nSeven tasks for the embedded model, one at a time; Ctrl-C ends:"
             )
             started = [
-                asked(link[0], "/runs", {"agent": agent, "task": task}, f"serve-{agent}") for agent, task in TASKS
+                asked(link[1], "/runs", {"agent": agent, "task": task}, f"serve-{agent}") for agent, task in TASKS
             ]
-            follow(link[0], [str(one["run_id"]) for one in started], server)
+            follow(link[1], [str(one["run_id"]) for one in started], server)
             return server.wait()
         except KeyboardInterrupt:  # the server has got it, too, and lets its runs come to rest
             return server.wait()

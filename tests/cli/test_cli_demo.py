@@ -74,7 +74,7 @@ def test_a_page_is_served_that_has_a_question_first(monkeypatch: pytest.MonkeyPa
                 told = told_until("All runs have ended or wait for you", process, process.stdout)
                 with limited(process):
                     os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
-                    assert process.wait(LIMIT_S) == 0
+                    assert process.wait(timeout=LIMIT_S) == 0
             assert "mailer: waits for you" in told
             asked.append(len(server.bodies))
         assert asked[0] == asked[1] > 6

@@ -120,7 +120,7 @@ def test_a_signal_drains_and_the_next_worker_goes_on(tmp_path: Path, number: sig
     assert statuses(tmp_path, runs) == ["queued"]
     (tmp_path / "go").touch()
     with child(tmp_path, "--once") as process:
-        assert process.wait(LIMIT_S) == 0
+        assert process.wait(timeout=LIMIT_S) == 0
     assert statuses(tmp_path, runs) == ["completed"]
 
 
@@ -131,9 +131,9 @@ def test_a_second_signal_leaves_at_once_and_the_call_is_in_doubt(tmp_path: Path)
         process.terminate()
         told_until("a second signal leaves at once", process, process.stderr)
         process.terminate()
-        assert process.wait(LIMIT_S) == 1
+        assert process.wait(timeout=LIMIT_S) == 1
     with child(tmp_path, "--once") as process:
-        assert process.wait(LIMIT_S) == 0
+        assert process.wait(timeout=LIMIT_S) == 0
     assert statuses(tmp_path, runs) == ["paused"]
 
 
