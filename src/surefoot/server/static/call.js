@@ -75,13 +75,13 @@ const reasons = (why) => html`${card("policies", html`<p class="decided">${state
 	<p>${recordLink(now.live.id, why.judged_at, t("ask.judged", { n: why.judged_at }))} · <a href=${now.live.to(`/at/${why.judged_at}`)}>${t("pane.at")}</a></p>`;
 
 async function answer(path, body, done) {
-	const { live } = now;
+	const { live, digest } = now;
 	set(now, { busy: true, hint: false });
 	try {
 		const { outcome } = await say(live.path + path, body);
 		tell(live, t(`did.${outcome ? done : "later"}`));
 		await live.refresh();
-		const next = live.summary.waiting[0];
+		const next = live.summary.waiting.find((one) => one.digest !== digest); // the run may not have got to the answer yet
 		go(next ? callPath(live.id, next.call) : live.to());
 	} catch (error) {
 		tell(live, said(error), "bad");
