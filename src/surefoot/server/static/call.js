@@ -81,7 +81,7 @@ async function answer(path, body, done) {
 		const { outcome } = await say(live.path + path, body);
 		tell(live, t(`did.${outcome ? done : "later"}`));
 		await live.refresh();
-		const next = live.summary.waiting.find((one) => one.digest !== digest); // the run may not have got to the answer yet
+		const next = live.summary.waiting.find((one) => one.digest !== digest);
 		go(next ? callPath(live.id, next.call) : live.to());
 	} catch (error) {
 		tell(live, said(error), "bad");
