@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test test-page check types bench house eval-security eval-selection setup clean
+.PHONY: demo serve test test-page check types bench house eval-security eval-selection setup clean
 
 setup: $(STAMP)
 
@@ -13,12 +13,16 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python 3.11 or newer is needed; set PYTHON=..."; exit 1; }
 	@echo "setting up $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cedar,cli,encoder,local,mcp,otel,prices,test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cedar,cli,encoder,local,mcp,otel,prices,server,test]'
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## six real tasks on the embedded model, step by step
 	@$(BIN)/surefoot model pull
 	@$(BIN)/python examples/demo.py
+
+serve: $(STAMP)  ## the page of `surefoot serve`, with a question, a repaired plan and the tasks of the demo on it
+	@$(BIN)/surefoot model pull
+	@$(BIN)/python examples/serve.py build/serve
 
 test: $(STAMP)  ## everything: format, lint, types, house, all tests, the embedded model too
 	@$(BIN)/surefoot model pull

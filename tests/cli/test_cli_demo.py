@@ -4,12 +4,16 @@ The demo is run as `make demo` runs it; the model is a scripted server that it i
 """
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from cli_world import Json, calls, chat_server, says
+
+from processes import LIMIT_S, limited, told_until
 
 pytestmark = pytest.mark.slow
 
@@ -57,3 +61,21 @@ def test_a_page_and_a_file_are_fetched_before_the_question_is_asked(
     assert "web_fetch" not in json.dumps(server.bodies[0]["tools"]), "nothing is left to fetch"
     assert "fetched before the first model call: 2 of 2 references" in done.stdout
     assert ("✓ right" in done.stdout, done.returncode == 0) == (is_right, is_right), done.stdout + done.stderr
+
+
+def test_a_page_is_served_that_has_a_question_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    mail = calls(("send_mail", {"to": "warden@hut.example", "body": "Two of us come on Friday."}))
+    with chat_server(mail, *[says("I do not know.")] * 60) as server:
+        monkeypatch.setenv("SUREFOOT_MODEL", server.model)
+        command = [sys.executable, str(DEMO.parent / "serve.py"), str(tmp_path), "--port", "0"]
+        asked: list[int] = []
+        for _ in range(2):  # the second start shows what the first one made
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+                told = told_until("All runs have ended or wait for you", process, process.stdout)
+                with limited(process):
+                    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+                    assert process.wait(timeout=LIMIT_S) == 0
+            assert "mailer: waits for you" in told
+            asked.append(len(server.bodies))
+        assert asked[0] == asked[1] > 6
+    assert not (tmp_path / "sent.txt").exists()

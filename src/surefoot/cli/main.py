@@ -106,7 +106,7 @@ def _commands() -> typer.Typer:
     """All commands. They are loaded only here, since they need the packages of the extra `cli`."""
     import typer  # noqa: PLC0415
 
-    from surefoot.cli import chat, check, conduct, doctor, export, rows, runs, serve, stores  # noqa: PLC0415
+    from surefoot.cli import chat, check, conduct, doctor, export, rows, runs, serve, stores, worker  # noqa: PLC0415
 
     about = "Run tool-using LLM agents that test a foothold before they put weight on it."
     app = typer.Typer(
@@ -146,6 +146,7 @@ def _commands() -> typer.Typer:
         runs.settle,
         runs.cancel,
         serve.serve,
+        worker.worker,
         doctor.doctor,
     ):
         app.command(epilog=HELP if command in driving else None)(command)

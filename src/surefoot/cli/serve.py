@@ -19,7 +19,9 @@ import typer
 from surefoot.cli.agents_file import agents_in
 from surefoot.cli.options import JournalOption
 from surefoot.cli.setup import journal_path, opened
+from surefoot.cli.worker import driven_at_once
 from surefoot.types.errors import UsageError, extra_needed
+from surefoot.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +36,6 @@ token_app = typer.Typer(help="Tokens for `surefoot serve --tokens`.", no_args_is
 
 SIGNED_WITH = "SUREFOOT_NOTIFY_SECRET"
 _MCP_RIGHTS = "read,start"
-_MOST_DRIVEN = 64
-_DRIVEN_A_CORE = 8
 
 
 def serve(
@@ -124,13 +124,12 @@ def _site(
 ) -> tuple[Site, str]:
     """What is served, and the token that was made for this start."""
     from surefoot.server.site import Site  # noqa: PLC0415
-    from surefoot.worker import Worker  # noqa: PLC0415
 
     keys, secret = _keys(tokens, no_token=no_token)
     store = opened(path, make=True)
     served = agents_in(agents, store, path) if agents is not None else {}
     site = Site(store, served, keys, limits)
-    drives = min(_MOST_DRIVEN, _DRIVEN_A_CORE * (os.cpu_count() or 1)) if drive is None else drive
+    drives = driven_at_once(drive)
     if drives and served:
         site.worker, site.drives = Worker(store, served, most=drives, tell=site.live.tell), drives
     return site, secret

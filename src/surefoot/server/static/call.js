@@ -20,7 +20,7 @@ export const call = {
 		now.live.ready.then(load).then(call.changed);
 	},
 	again: () => now.live.load().then(load),
-	// A click that was meant for one question must not answer the next.
+	// A click for one question must not answer the next.
 	changed() {
 		const digest = asked()?.digest ?? "";
 		if (digest === now.digest) return;
@@ -75,13 +75,13 @@ const reasons = (why) => html`${card("policies", html`<p class="decided">${state
 	<p>${recordLink(now.live.id, why.judged_at, t("ask.judged", { n: why.judged_at }))} · <a href=${now.live.to(`/at/${why.judged_at}`)}>${t("pane.at")}</a></p>`;
 
 async function answer(path, body, done) {
-	const { live } = now;
+	const { live, digest } = now;
 	set(now, { busy: true, hint: false });
 	try {
 		const { outcome } = await say(live.path + path, body);
 		tell(live, t(`did.${outcome ? done : "later"}`));
 		await live.refresh();
-		const next = live.summary.waiting[0];
+		const next = live.summary.waiting.find((q) => q.digest !== digest);
 		go(next ? callPath(live.id, next.call) : live.to());
 	} catch (error) {
 		tell(live, said(error), "bad");
@@ -93,7 +93,7 @@ const answers = (one) => html`<h2>${t(`decide.${one.about}`)}</h2><p class="dim"
 	${({ in_doubt: settle, plan: sign }[one.about] ?? decide)(one, `/calls/${enc(one.call)}`)}
 	${one.digest ? html`<p class="dim small">${t("ask.digest")} <code>${one.digest.slice(0, 16)}</code></p>` : ""}`;
 
-/** Yes is said by pointer or Space, never by Enter. */
+/** Yes is never Enter. */
 const notEnter = (e) => {
 	if (e.key !== "Enter") return;
 	e.preventDefault();
