@@ -20,6 +20,7 @@ from surefoot.server.auth import Right
 from surefoot.server.door import Door, Names
 from surefoot.server.openapi import document
 from surefoot.server.problems import KINDS, Problem, page_of
+from surefoot.server.protocols import openai
 from surefoot.server.site import Site
 from surefoot.telling.plan import PlanView
 from surefoot.telling.state import StateView
@@ -72,6 +73,17 @@ ENDPOINTS = (
     _post(f"{_CALL}/deny", words.deny, "approve", shapes.No, _SAID, *_ANSWER),
     _post(f"{_CALL}/settle", words.settle, "approve", shapes.Settled, _SAID, *_ANSWER),
     _post(f"{_RUN}/plan/sign", words.sign, "approve", shapes.Signature, _SAID, *_ANSWER),
+    Endpoint("GET", "/openai/v1/models", openai.models, ("read", "start"), {200: openai.Models}),
+    _post(
+        "/openai/v1/chat/completions",
+        openai.chat,
+        "start",
+        openai.Chat,
+        {200: (openai.Completion, _STREAM)},
+        "no_tools",
+        "too_many_streams",
+        *_BEGUN,
+    ),
     Endpoint("DELETE", _RUN, about.delete, ("admin",), {204: None}, problems=("driven", "has_forks")),
 )
 """Every address that takes a token."""
