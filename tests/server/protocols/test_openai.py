@@ -126,10 +126,13 @@ async def test_only_the_last_message_is_the_users_words() -> None:
 
 async def test_a_token_says_whose_words_they_are() -> None:
     store = MemoryJournal()
-    program = replace(cast("Any", token("program", "start")), speaks_as="program")
+    program = replace(cast("Any", token("program", "start", "read")), speaks_as="program")
     async with serving(store, agents(), tokens=(program,)) as served:
         reply = await chat(served, said(("user", "hello")), who="program")
         assert (await started(store, reply.headers["X-Surefoot-Run"])).task.author == "program"
+        path = f"/v1/runs/{reply.headers['X-Surefoot-Run']}/notes"
+        note = await served.ask("POST", path, {"text": "bob@example.org"}, who="program")
+        assert (note.status, note.problem) == (403, "forbidden")
 
 
 @pytest.mark.parametrize("stream", [False, True])

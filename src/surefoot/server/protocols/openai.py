@@ -44,18 +44,12 @@ class Lax(Exact):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class Url(Lax):
-    """Where an image is."""
-
-    url: str
-
-
 class Piece(Lax):
     """A piece of a message: text, or an image in a `data:` URL."""
 
     type: Literal["text", "image_url"]
     text: str = ""
-    image_url: Url | None = None
+    image_url: Mapping[str, str] = Field(default_factory=dict)
 
 
 class Message(Lax):
@@ -75,12 +69,6 @@ class Message(Lax):
         return "\n".join(one.text for one in self.pieces if one.type == "text")
 
 
-class Streamed(Lax):
-    """What a stream has beside the answer."""
-
-    include_usage: bool = False
-
-
 class Chat(Lax):
     """Messages for an agent, which is the `model`."""
 
@@ -88,7 +76,7 @@ class Chat(Lax):
     model: Annotated[str, Field(min_length=1, max_length=200)]
     messages: Annotated[tuple[Message, ...], Field(min_length=1)]
     stream: bool | None = False
-    stream_options: Streamed | None = None
+    stream_options: Json | None = None
     n: Literal[1] | None = None
     tools: tuple[Json, ...] | None = None
     functions: tuple[Json, ...] | None = None
@@ -127,7 +115,7 @@ async def chat(asked: Asked[None, Chat]) -> Response:
             await write(PING)
             now = await stood(asked, now, PING_S)
         await write(_chunk(now, _delta(content=await words_of(asked, now))) + _chunk(now, _delta(_finish(now))))
-        if body.stream_options and body.stream_options.include_usage:
+        if body.stream_options and body.stream_options.get("include_usage"):
             await write(_chunk(now, usage=_usage(now)))
         await write(_DONE)
 
@@ -140,10 +128,10 @@ def _task_of(asked: Asked[None, Chat]) -> Task:
     if last.role != "user" or not last.text.strip():
         raise Problem("invalid", "messages: the last one has to be the user's, and to say something")
     said = "\n\n".join(f"{one.role}: {one.text}" for one in earlier if one.text)
-    images = [one.image_url for message in asked.body.messages for one in message.pieces if one.type == "image_url"]
+    pieces = (one for message in asked.body.messages for one in message.pieces if one.type == "image_url")
     attachments = (
         *([Attachment("earlier messages", said)] if said else []),
-        *(_image(url.url if url else "", f"image {number}") for number, url in enumerate(images, 1)),
+        *(_image(one.image_url.get("url", ""), f"image {number}") for number, one in enumerate(pieces, 1)),
     )
     return Task(last.text, attachments, author=asked.token.speaks_as)
 
@@ -158,8 +146,7 @@ def _image(url: str, name: str) -> Attachment:
 
 
 def _head(run: RunSummary, kind: str) -> dict[str, object]:
-    created, id_ = int(run.started_at), f"chatcmpl-{run.run_id}"
-    return {"id": id_, "object": kind, "created": created, "model": run.agent}
+    return {"id": f"chatcmpl-{run.run_id}", "object": kind, "created": int(run.started_at), "model": run.agent}
 
 
 def _chunk(run: RunSummary, *choices: Json, **more: object) -> bytes:
