@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -15,7 +16,7 @@ from starlette.routing import Route
 from surefoot.journal import codec
 from surefoot.server import about, follow, reads, shapes, starts, words
 from surefoot.server.answers import JSON_TYPE, dumped, own_version
-from surefoot.server.api import Endpoint, Handle, Nothing
+from surefoot.server.api import Asked, Endpoint, Handle, Nothing
 from surefoot.server.auth import Right
 from surefoot.server.door import Door, Names
 from surefoot.server.openapi import document
@@ -86,7 +87,19 @@ ENDPOINTS = (
     ),
     Endpoint("DELETE", _RUN, about.delete, ("admin",), {204: None}, problems=("driven", "has_forks")),
 )
-"""Every address that takes a token."""
+"""Every address that takes a token, but `MCP`."""
+
+
+async def _mcp(asked: Asked[None, None]) -> Response:
+    if find_spec("mcp") is None:
+        raise Problem("not_found", "/mcp needs the extra `mcp` of surefoot")
+    from surefoot.server.protocols.mcp import Conversation  # noqa: PLC0415  # the SDK is slow to load
+
+    return Conversation(asked)
+
+
+MCP = Endpoint("POST", "/mcp", _mcp, ("read", "start"), {200: JSON_TYPE})
+"""It describes itself in its own protocol."""
 
 
 STATIC = Path(__file__).parent / "static"
@@ -122,7 +135,8 @@ def app_of(site: Site, names: Names) -> Door:
         *(Route(address, page) for address in ADDRESSES),
     )
     app = Starlette(
-        routes=[*(one.route() for one in ENDPOINTS), *open_to_all], exception_handlers={HTTPException: _unrouted}
+        routes=[*(one.route() for one in (*ENDPOINTS, MCP)), *open_to_all],
+        exception_handlers={HTTPException: _unrouted},
     )
     app.router.redirect_slashes = False
     app.state.site = site
