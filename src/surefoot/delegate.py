@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from surefoot.core.gate.sinks import quoted_in
 from surefoot.core.guard.anchor import HandOver
-from surefoot.core.guard.ledger import words_of
+from surefoot.core.guard.ledger import own_words, words_of
 from surefoot.core.guard.resume import stricter
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.inbox import asked_in, expired
@@ -183,7 +183,13 @@ class _InnerLine(Line):
         gate = state.gate
         begun = () if gate is None else tuple(one for one in gate.started if not one.call_id.startswith(f"{call.id}/"))
         over = HandOver(
-            Outer(call.origin or state.run_id, call.id, words_of(state), quoted_in(gate.known, task) if gate else ""),
+            Outer(
+                call.origin or state.run_id,
+                call.id,
+                words_of(state),
+                quoted_in(gate.known, task) if gate else "",
+                own_words(state),
+            ),
             gate.known.words.anchor if gate is not None else None,
             tuple(replace(one, call_id=f"{MADE_BEFORE}{one.call_id}") for one in begun if one.call_id != call.id),
             gate.noes if gate is not None else Refused(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -15,11 +16,12 @@ from starlette.routing import Route
 from surefoot.journal import codec
 from surefoot.server import about, follow, reads, say, shapes, starts
 from surefoot.server.answers import JSON_TYPE, dumped, own_version
-from surefoot.server.api import Endpoint, Handle, Nothing
+from surefoot.server.api import Asked, Endpoint, Handle, Nothing
 from surefoot.server.auth import Right
 from surefoot.server.door import Door, Names
 from surefoot.server.openapi import document
 from surefoot.server.problems import KINDS, Problem, page_of
+from surefoot.server.protocols import openai
 from surefoot.server.site import Site
 from surefoot.telling.plan import PlanView
 from surefoot.telling.state import StateView
@@ -72,9 +74,32 @@ ENDPOINTS = (
     _post(f"{_CALL}/deny", say.deny, "approve", shapes.No, _SAID, *_ANSWER),
     _post(f"{_CALL}/settle", say.settle, "approve", shapes.Settled, _SAID, *_ANSWER),
     _post(f"{_RUN}/plan/sign", say.sign, "approve", shapes.Signature, _SAID, *_ANSWER),
+    Endpoint("GET", "/openai/v1/models", openai.models, ("read", "start"), {200: openai.Models}),
+    _post(
+        "/openai/v1/chat/completions",
+        openai.chat,
+        "start",
+        openai.Chat,
+        {200: (openai.Completion, _STREAM)},
+        "no_tools",
+        "too_many_streams",
+        *_BEGUN,
+    ),
     Endpoint("DELETE", _RUN, about.delete, ("admin",), {204: None}, problems=("driven", "has_forks")),
 )
-"""Every address that takes a token."""
+"""Every address that takes a token, but `MCP`."""
+
+
+async def _mcp(asked: Asked[None, None]) -> Response:
+    if find_spec("mcp") is None:
+        raise Problem("not_found", "/mcp needs the extra `mcp` of surefoot")
+    from surefoot.server.protocols.mcp import Conversation  # noqa: PLC0415  # the SDK is slow to load
+
+    return Conversation(asked)
+
+
+MCP = Endpoint("POST", "/mcp", _mcp, ("read", "start"), {200: JSON_TYPE})
+"""It describes itself in its own protocol."""
 
 
 STATIC = Path(__file__).parent / "static"
@@ -110,7 +135,8 @@ def app_of(site: Site, names: Names) -> Door:
         *(Route(address, page) for address in ADDRESSES),
     )
     app = Starlette(
-        routes=[*(one.route() for one in ENDPOINTS), *open_to_all], exception_handlers={HTTPException: _unrouted}
+        routes=[*(one.route() for one in (*ENDPOINTS, MCP)), *open_to_all],
+        exception_handlers={HTTPException: _unrouted},
     )
     app.router.redirect_slashes = False
     app.state.site = site

@@ -37,7 +37,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104  # to know such an address when it is given
 _HOST = pattern(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(?::\d{1,5})?")
 _ASKED_FOR = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID"
-_SHOWN = "Location, Link, Retry-After, Idempotency-Replayed"
+_SHOWN = "Location, Link, Retry-After, Idempotency-Replayed, X-Surefoot-Run"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ class Limits:
     header: int = 16 * 1024
     idle_s: float = 30.0
     word_s: float = 2.0
+    call_s: float = 25.0
 
 
 @dataclass(slots=True)

@@ -24,6 +24,7 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
+    "no_tools": Kind(400, "A client brings no tools", "Leave `tools` and `functions` out: an agent has its own."),
     "unauthorized": Kind(
         401,
         "No valid token",

@@ -62,7 +62,8 @@ class Server(uvicorn.Server):
 
 def server_of(site: Site, names: Names, host: str, port: int, *, proxies: str = "") -> Server:
     """A server that is not listening yet. It logs nothing of its own: paths and peers are in the log of the door."""
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    for name in ("uvicorn.error", "mcp"):  # what was sent is for no log
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     config = uvicorn.Config(
         app_of(site, names),
         host,

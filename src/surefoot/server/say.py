@@ -54,16 +54,25 @@ async def sign(asked: Asked[None, Signature]) -> Response:
 
 
 async def note(asked: Asked[None, Said]) -> Response:
-    """Say something more to a run."""
+    """Say something more to a run, as its user."""
+    if asked.token.speaks_as != "person":
+        raise Problem("forbidden", "a note counts as the user's own words, and this token speaks for no person")
     return await _say(asked, await run_of(asked), Note(asked.body.text, asked.token.name))
 
 
 async def cancel(asked: Asked[None, Ended]) -> Response:
     """End a run; with the right to start alone, only one that the same token has started."""
-    run, token = await run_of(asked), asked.token
-    if "cancel" not in token.rights and run.labels.get(STARTED_BY) != token.name:
+    run = await cancellable(asked)
+    return await _say(asked, run, Cancel(asked.token.name, asked.body.reason))
+
+
+async def cancellable(asked: Asked[Any, Any], run_id: str = "") -> RunSummary:
+    """The run that a request would end. Raises `Problem` where its token may not."""
+    run, token = await run_of(asked, run_id), asked.token
+    is_own = "start" in token.rights and run.labels.get(STARTED_BY) == token.name
+    if "cancel" not in token.rights and not is_own:
         raise Problem("forbidden", "cancelling a run that another token has started takes the right cancel")
-    return await _say(asked, run, Cancel(token.name, asked.body.reason))
+    return run
 
 
 async def resume(asked: Asked[None, GoOn]) -> Response:

@@ -31,24 +31,37 @@ from surefoot.types.task import Task
 _TRACEPARENT = pattern(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _RETRY_S = 10.0
 _LOOKS, _LOOK_S = 100, 0.02
+NO_LABELS: Mapping[str, str] = {}
+NO_LIMITS = Tighter()
 
 
 async def start(asked: Asked[None, Start]) -> Response:
     """Start a run."""
-    body, agent = asked.body, _agent(asked, asked.body.agent)
-    if (size := len(body.task.encode())) > (most := asked.site.limits.task):
-        raise Problem("too_large", f"the task has {size:,} bytes; it may have {most:,}")
+    body = asked.body
     attachments = tuple(one.attachment() for one in body.attachments)
     task = Task(body.task, attachments, steps=body.steps, context=body.context, author=asked.token.speaks_as)
-    config = tightened(agent, agent.config, body.limits)
+    run, is_replayed = await begun(asked, body.agent, task, body.labels, body.limits)
+    if body.stream:
+        return events_stream(asked, run, 0, {"Location": f"/v1/runs/{run.run_id}"})
+    return _answer(run, is_replayed=is_replayed)
+
+
+async def begun(
+    asked: Asked[Any, Any], name: str, task: Task, labels: Mapping[str, str] = NO_LABELS, limits: Tighter = NO_LIMITS
+) -> tuple[RunSummary, bool]:
+    """A run of the agent `name` for that task, and whether an earlier request with this key has begun it.
+
+    Raises `Problem`.
+    """
+    agent = _agent(asked, name)
+    if (size := len(task.text.encode())) > (most := asked.site.limits.task):
+        raise Problem("too_large", f"the task has {size:,} bytes; it may have {most:,}")
+    config = tightened(agent, agent.config, limits)
 
     async def begin(run_id: str, labels: Mapping[str, str], request: str) -> object:
         return await agent.start(task, run_id=run_id, labels=labels, config=config, request=request)
 
-    run, is_replayed = await _once(asked, ("start", 0), body.labels, begin)
-    if body.stream:
-        return events_stream(asked, run, 0, {"Location": f"/v1/runs/{run.run_id}"})
-    return _begun(run, is_replayed=is_replayed)
+    return await _once(asked, ("start", 0), labels, begin)
 
 
 async def fork(asked: Asked[None, Fork]) -> Response:
@@ -65,7 +78,7 @@ async def fork(asked: Asked[None, Fork]) -> Response:
 
     inherited = {key: value for key, value in parent.labels.items() if not key.startswith(OWN_LABELS)}
     run, is_replayed = await _once(asked, (f"fork {parent.run_id}", body.at), {**inherited, **body.labels}, begin)
-    return _begun(run, is_replayed=is_replayed)
+    return _answer(run, is_replayed=is_replayed)
 
 
 def tightened(agent: Agent, config: LoopConfig, limits: Tighter) -> LoopConfig:
@@ -148,6 +161,6 @@ async def _made(asked: Asked[Any, Any], run_id: str, request: str, at: int) -> R
             raise Problem("key_reused", "this Idempotency-Key was used for another request")
 
 
-def _begun(run: RunSummary, *, is_replayed: bool) -> Response:
+def _answer(run: RunSummary, *, is_replayed: bool) -> Response:
     replayed = {"Idempotency-Replayed": "true"} if is_replayed else {}
     return answer(shown(run), 202, {"Location": f"/v1/runs/{run.run_id}", **replayed})

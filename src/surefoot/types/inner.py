@@ -67,13 +67,15 @@ Quoted = Literal["", "read", "private"]
 class Outer:
     """The call whose run this is: of which run, and the words of the person there, which alone vouch for anything.
 
-    `quoted` says what the task of this run has of what that one has read.
+    `quoted` says what the task of this run has of what that one has read. `own` are those of the words that persons
+    have said, where a model or a program has written others; None where that is all of them.
     """
 
     run_id: str
     call_id: str
     words: str = ""
     quoted: Quoted = ""
+    own: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ Role = Literal["destination", "object", "amount", "secret", "time", "content", "
 ValueKind = Literal["email", "url", "account", "phone", "key", "encoded", "number", "date", "text"]
 """What a value looks like, whatever its parameter is called (section 4.5)."""
 
-Origin = Literal["user", "config", "declared", "derived", "untrusted", "invented"]
+Origin = Literal["user", "config", "declared", "derived", "untrusted", "relayed", "invented"]
 """Where a leaf comes from; the first four are good (section 4.6)."""
 
 

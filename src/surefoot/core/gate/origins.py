@@ -54,7 +54,8 @@ def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf, use: Use | None
     is_moved = "/" in leaf.norm and _is_moved(known, tool, leaf)
     is_endorsed = is_moved or (tool, leaf.role, leaf.norm) in known.endorsed
     is_said = not is_endorsed and is_of_user(known, leaf)
-    is_users = is_endorsed or (is_said and (use is None or known.words.is_placed(leaf, use)))
+    vouching = known.own or known.words
+    is_users = is_endorsed or (is_said and (use is None or vouching.is_placed(leaf, use)))
     origin: Origin = "user" if is_users else "config" if _is_in_schema(spec, leaf) else "invented"
     plain = Evidence("/" + "/".join(map(str, leaf.path)), leaf.role, leaf.kind, shown, origin)
     kind = "name" if leaf.kind == "text" else leaf.kind
@@ -68,8 +69,10 @@ def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf, use: Use | None
     found = _in_results(known, leaf, plain, use)
     if found is not None and found.origin in GOOD:
         return found
-    if leaf.role == "time" and "relative_date" in known.words.anchor.cues and _is_relative(known, dates_of(shown)):
+    if leaf.role == "time" and "relative_date" in vouching.anchor.cues and _is_relative(known, dates_of(shown)):
         return replace(plain, origin="derived", source_id="user")
+    if known.own is not None and is_of_user(replace(known, own=None), leaf):
+        return replace(plain, origin="relayed", source_id="user", note="it stands in a task that no person wrote")
     return replace(found or plain, nearest=nearest)
 
 
@@ -88,8 +91,8 @@ def _is_moved(known: Known, tool: str, leaf: Leaf) -> bool:
 
 
 def is_of_user(known: Known, leaf: Leaf) -> bool:
-    """Whether the user's words hold the value, whole, as what it is."""
-    said = known.words
+    """Whether the user's own words hold the value, whole, as what it is."""
+    said = known.own or known.words
     if leaf.norm in (said.locators if leaf.role == "secret" else said.norms):
         return True
     if leaf.role == "time" and (days := dates_of(str(leaf.value))):
@@ -177,7 +180,8 @@ def _in_results(known: Known, leaf: Leaf, plain: Evidence, use: Use | None) -> E
         is_trusted = source.spec is not None and atom.field.removeprefix("*.") in source.spec.trusted_fields
         if is_trusted and leaf.role != "object":
             return replace(told, origin="config")
-        if is_open and (use is None or source.voucher(known.words, leaf, use)):  # the thing that the words name
+        vouching = known.own or known.words
+        if is_open and (use is None or source.voucher(vouching, leaf, use)):  # the thing that the words name
             return replace(told, origin="declared")
         if found is None or (is_trusted and found.origin != "config"):
             found = replace(told, origin="config") if is_trusted else told

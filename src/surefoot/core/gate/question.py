@@ -29,6 +29,7 @@ _WHERE: Mapping[str, str] = {
 }
 _WHY: Mapping[str, str] = {
     "untrusted": "not in your words, and nothing that you named holds it as a field",
+    "relayed": "a model has written it into the task",
     "invented": "not in your words, and in no result",
     "declared": "in a record that you named, and money would go there",
     "user": "yours",

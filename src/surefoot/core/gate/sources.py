@@ -129,12 +129,13 @@ class Source:
 class Known:
     """What is known when a call is judged.
 
-    `fields` finds the results that hold a value as a field, `doubled` are the names under which several things were
-    read. `endorsed` are the values that a person's yes made the user's, in one role in calls of one tool. `today` is
-    the day on which the run was begun, in ISO form or "". `degraded` are the calls whose results a model should have
-    read for orders in them, and has not. `accepted` are the pins of foreign tools of which a person has approved a call
-    in this run, `doubted` the tools that look like others, with the reason that a person reads. `step_kind` is what the
-    running step of a plan is; a run without a plan is one step.
+    `own` are those of the words that persons have said, where a model or a program has written others: these say what
+    is to be done, and vouch for no value. `fields` finds the results that hold a value as a field, `doubled` are the
+    names under which several things were read. `endorsed` are the values that a person's yes made the user's, in one
+    role in calls of one tool. `today` is the day on which the run was begun, in ISO form or "". `degraded` are the
+    calls whose results a model should have read for orders in them, and has not. `accepted` are the pins of foreign
+    tools of which a person has approved a call in this run, `doubted` the tools that look like others, with the reason
+    that a person reads. `step_kind` is what the running step of a plan is; a run without a plan is one step.
     """
 
     words: Words
@@ -145,6 +146,7 @@ class Known:
     endorsed: frozenset[tuple[str, Role, str]] = frozenset()
     today: str = ""
     step_kind: StepKind = "tool"
+    own: Words | None = None
     degraded: frozenset[str] = frozenset()
     accepted: frozenset[str] = frozenset()
     doubted: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -166,7 +168,7 @@ class Known:
     def with_source(self, source: Source, *, is_error: bool) -> Known:
         """What is known after a result; an error names nothing."""
         records = () if is_error else source.index.records
-        named = ((number, _names_of(self.words, record)) for number, record in enumerate(records))
+        named = ((number, _names_of(self.own or self.words, record)) for number, record in enumerate(records))
         source = replace(source, named=tuple((number, names) for number, names in named if names))
         doubled = self.doubled | self._doubled_by(source)
         earlier = self.sources

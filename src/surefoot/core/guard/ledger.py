@@ -6,6 +6,7 @@ spec/guard.md, sections 3.2, 3.4, 3.5, 4.2, 4.9 and 4.11.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
@@ -16,7 +17,7 @@ from surefoot.core.gate.slots import Words
 from surefoot.core.gate.sources import Known, Source
 from surefoot.core.parse.frames import hidden_in, key_of, nonce_of
 from surefoot.core.state.roles import SOLO, rounds_to_tell
-from surefoot.core.state.state import State, Turn
+from surefoot.core.state.state import Exchange, State, Turn
 from surefoot.core.state.turn import changed
 from surefoot.core.text.records import index_of
 from surefoot.core.view.observations import is_ours
@@ -82,9 +83,9 @@ def _anchored(state: State, event: IntentAnchored) -> State:
                 words = Words.of(_with_what_was_read(event.anchor, gate.known.words.anchor))
             gate = replace(gate, refused=gate.refused - gate.refused_once, refused_once=frozenset())
         today = event.today or gate.known.today
-        gate = replace(gate, known=replace(gate.known, words=words, today=today), is_read=is_read)
+        gate = replace(gate, known=replace(gate.known, words=words, own=_own(state), today=today), is_read=is_read)
     elif config is not None:
-        known = Known(words, config, today=event.today)
+        known = Known(words, config, today=event.today, own=_own(state))
         if state.outer is not None and state.outer.quoted and state.task is not None:
             index = index_of(state.task.text, structured=False)
             spec = ToolSpec(HAND_OVER, "", {}, private=state.outer.quoted == "private")
@@ -100,6 +101,18 @@ def _anchored(state: State, event: IntentAnchored) -> State:
             state = with_start(state, call.id) if call.attempts else state
             state = with_answer(state, call.id)
     return state
+
+
+def _own(state: State) -> Words | None:
+    """The words of persons, where others have written some: mostly there are none, and nothing is read."""
+    own, guard = own_words(state), state.config.guard
+    if own is None or guard is None:
+        return None
+    if not own:
+        return Words.of(IntentAnchor(""))
+    from surefoot.core.gate.intent import read_words  # noqa: PLC0415  # the loop does not load the reading of words
+
+    return Words.of(read_words(own, guard.lexicon))
 
 
 HAND_OVER = "hand-over"
@@ -130,7 +143,18 @@ def words_of(state: State, *, of_run: bool = False) -> str:
     """
     if state.outer is not None:
         return state.outer.words
-    said = state.exchanges[-1:] if of_run else state.exchanges
+    return _joined(state, state.exchanges[-1:] if of_run else state.exchanges, of_run=of_run)
+
+
+def own_words(state: State) -> str | None:
+    """Those of the words that persons have said; None where that is all of them."""
+    if state.outer is not None:
+        return state.outer.own
+    own = tuple(one for one in state.exchanges if one.task.author == "person")
+    return None if len(own) == len(state.exchanges) else _joined(state, own)
+
+
+def _joined(state: State, said: Iterable[Exchange], *, of_run: bool = False) -> str:
     noted = state.planning.noted if state.planning is not None else ()
     noted += tuple(text for at, text in state.notes if at > state.begun or not of_run)
     return "\n\n".join((*(one.task.text for one in said), *noted))
