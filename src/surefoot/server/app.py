@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -15,7 +17,7 @@ from starlette.routing import Route
 from surefoot.journal import codec
 from surefoot.server import about, follow, reads, shapes, starts, words
 from surefoot.server.answers import JSON_TYPE, dumped, own_version
-from surefoot.server.api import Endpoint, Handle, Nothing
+from surefoot.server.api import Asked, Endpoint, Handle, Nothing
 from surefoot.server.auth import Right
 from surefoot.server.door import Door, Names
 from surefoot.server.openapi import document
@@ -24,6 +26,7 @@ from surefoot.server.site import Site
 from surefoot.telling.plan import PlanView
 from surefoot.telling.state import StateView
 from surefoot.telling.why import Why
+from surefoot.types.errors import extra_needed
 from surefoot.types.ports import RunSummary
 
 _RUN = "/v1/runs/{run_id}"
@@ -41,6 +44,17 @@ def _get(path: str, handle: Handle, gives: object, *problems: str, query: type =
 
 def _post(path: str, handle: Handle, right: Right, body: type, gives: Mapping[int, object], *more: str) -> Endpoint:
     return Endpoint("POST", path, handle, (right,), gives, body=body, problems=more)
+
+
+async def agui(asked: Asked[None, shapes.RunAgent]) -> Response:
+    """Run an agent for a front end of AG-UI, join a run, or answer what it asks."""
+    try:  # its types are loaded by who asks first, beside the loop
+        await asyncio.get_running_loop().run_in_executor(asked.site.desk, import_module, "ag_ui.core")
+    except ModuleNotFoundError as error:
+        raise Problem("not_installed", extra_needed("agui")) from error
+    from surefoot.server.protocols.agui import serve  # noqa: PLC0415
+
+    return await serve(asked)
 
 
 ENDPOINTS = (
@@ -72,6 +86,15 @@ ENDPOINTS = (
     _post(f"{_CALL}/deny", words.deny, "approve", shapes.No, _SAID, *_ANSWER),
     _post(f"{_CALL}/settle", words.settle, "approve", shapes.Settled, _SAID, *_ANSWER),
     _post(f"{_RUN}/plan/sign", words.sign, "approve", shapes.Signature, _SAID, *_ANSWER),
+    Endpoint(
+        "POST",
+        "/agui/{agent}",
+        agui,
+        ("start", "read", "approve"),
+        {200: _STREAM},
+        body=shapes.RunAgent,
+        problems=("not_installed", "no_such_run", "too_many_streams", *_BEGUN, *_ANSWER),
+    ),
     Endpoint("DELETE", _RUN, about.delete, ("admin",), {204: None}, problems=("driven", "has_forks")),
 )
 """Every address that takes a token."""

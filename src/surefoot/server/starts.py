@@ -35,7 +35,7 @@ _LOOKS, _LOOK_S = 100, 0.02
 
 async def start(asked: Asked[None, Start]) -> Response:
     """Start a run."""
-    body, agent = asked.body, _agent(asked, asked.body.agent)
+    body, agent = asked.body, agent_of(asked, asked.body.agent)
     if (size := len(body.task.encode())) > (most := asked.site.limits.task):
         raise Problem("too_large", f"the task has {size:,} bytes; it may have {most:,}")
     attachments = tuple(one.attachment() for one in body.attachments)
@@ -45,7 +45,7 @@ async def start(asked: Asked[None, Start]) -> Response:
     async def begin(run_id: str, labels: Mapping[str, str], request: str) -> object:
         return await agent.start(task, run_id=run_id, labels=labels, config=config, request=request)
 
-    run, is_replayed = await _once(asked, ("start", 0), body.labels, begin)
+    run, is_replayed = await once(asked, ("start", 0), body.labels, begin)
     if body.stream:
         return events_stream(asked, run, 0, {"Location": f"/v1/runs/{run.run_id}"})
     return _begun(run, is_replayed=is_replayed)
@@ -54,7 +54,7 @@ async def start(asked: Asked[None, Start]) -> Response:
 async def fork(asked: Asked[None, Fork]) -> Response:
     """Start a run that shares the first records of another."""
     body, parent = asked.body, await run_of(asked)
-    agent = _agent(asked, body.agent or parent.agent)
+    agent = agent_of(asked, body.agent or parent.agent)
     if body.at > parent.events:
         raise Problem("invalid", f"the run has {parent.events} records; fork it at 1 to {parent.events}")
     config = tightened(agent, agent.config, body.limits)
@@ -64,7 +64,7 @@ async def fork(asked: Asked[None, Fork]) -> Response:
         return await begin(labels=labels, request=request)
 
     inherited = {key: value for key, value in parent.labels.items() if not key.startswith(OWN_LABELS)}
-    run, is_replayed = await _once(asked, (f"fork {parent.run_id}", body.at), {**inherited, **body.labels}, begin)
+    run, is_replayed = await once(asked, (f"fork {parent.run_id}", body.at), {**inherited, **body.labels}, begin)
     return _begun(run, is_replayed=is_replayed)
 
 
@@ -87,7 +87,7 @@ def _check(name: str, value: float, most: float | None) -> None:
         raise Problem("invalid", told, faults=[{"path": f"limits.{name}", "message": f"give at most {most:g}"}])
 
 
-def _agent(asked: Asked[Any, Any], name: str) -> Agent:
+def agent_of(asked: Asked[Any, Any], name: str) -> Agent:
     """The agent of that name. Raises `Problem` where it is not served, or not to this token."""
     agent = asked.site.agents.get(name)
     if agent is None or not asked.token.sees_agent(name):
@@ -95,7 +95,7 @@ def _agent(asked: Asked[Any, Any], name: str) -> Agent:
     return agent
 
 
-async def _once(
+async def once(
     asked: Asked[Any, Any],
     what: tuple[str, int],
     labels: Mapping[str, str],

@@ -1,0 +1,1 @@
+"""Makes what stands beside it importable in the folders below."""
