@@ -1,4 +1,4 @@
-"""The rules of AG-UI about which event may follow which, as its own client holds them, and the JSON Patches of a state."""
+"""The rules of AG-UI about which event may follow which, as its own client holds them, and its patches of a state."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ def written(events: Iterable[Any]) -> list[Json]:
     return [json.loads(line.removeprefix("data: ")) for line in lines if line]
 
 
+def key_of(at: Json, part: str) -> Json:
+    return int(part) if isinstance(at, list) else part
+
+
 def patched(state: Json, patch: Sequence[Json]) -> Json:
     state = json.loads(json.dumps(state))
     for one in patch:
@@ -35,9 +39,9 @@ def patched(state: Json, patch: Sequence[Json]) -> Json:
         *path, last = [part.replace("~1", "/").replace("~0", "~") for part in one["path"].split("/")][1:]
         at = state
         for part in path:
-            at = at[int(part)] if isinstance(at, list) else at[part]
-        key: Any = int(last) if isinstance(at, list) else last
-        assert key in (range(len(at)) if isinstance(at, list) else at)
+            at = at[key_of(at, part)]
+        key = key_of(at, last)
+        assert at[key] != one["value"]
         at[key] = one["value"]
     return state
 
@@ -111,3 +115,5 @@ class Client:
                     asked = [ask["id"] for ask in one["outcome"].get("interrupts", ())]
                     assert len(asked) == len(set(asked))
                 self.last = one
+            case _:
+                pass

@@ -1,10 +1,10 @@
-"""Runs of every kind as events of AG-UI: each is one of its models, and they come in the order that its client asks for."""
+"""Runs of every kind as events of AG-UI: each is valid, and they come in the order that its client asks for."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +14,8 @@ pytest.importorskip("ag_ui", reason="needs the extra agui")
 from ag_ui.core import AssistantMessage, FunctionCall, ToolCall, ToolMessage
 from sequence import Client, written
 from server_agents import agents
-from span_runs import GOLDEN, MAKES, golden
 
+from span_runs import GOLDEN, MAKES, golden
 from surefoot import MemoryJournal
 from surefoot.core.state.state import State
 from surefoot.server.protocols.agui_events import Frames
@@ -30,7 +30,7 @@ NAMES = [*RECORDS, *MAKES]
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Sequence[Recorded]]:
+def runs() -> Mapping[str, Sequence[Recorded]]:
     async def record() -> dict[str, Sequence[Recorded]]:
         found = dict(RECORDS)
         for name, make in MAKES.items():
@@ -105,7 +105,9 @@ def test_a_stream_that_goes_on_tells_the_rest_alone(runs: Mapping[str, Sequence[
     whole = Client().see(told(frames_of(), records, 1)).done()
     for at in range(0, len(records), max(1, len(records) // 12)):
         first, frames = frames_of(), frames_of()
-        before = Client().see([*written(first.begin()), *written(first.add(records[:at])), *written(first.fail("", ""))])
+        before = Client().see(
+            [*written(first.begin()), *written(first.add(records[:at])), *written(first.fail("", ""))]
+        )
         frames.add(records[:at])
         after = Client().see(told(frames, records[at:], 7)).done()
         assert {**before.calls, **after.calls} == whole.calls
@@ -164,10 +166,8 @@ def test_a_reply_that_was_begun_anew_is_a_message_of_its_own(runs: Mapping[str, 
 def test_a_question_says_what_an_answer_has_to_be() -> None:
     async def record() -> Sequence[Recorded]:
         store = MemoryJournal()
-        agent = agents()["mailer"]
-        from dataclasses import replace  # noqa: PLC0415
-
-        await replace(agent, journal=store).run("send a mail to bob@example.org", run_id="r")
+        mailer: Any = agents()["mailer"]
+        await replace(mailer, journal=store).run("send a mail to bob@example.org", run_id="r")
         return (await store.read_recorded("r"))[0]
 
     records = asyncio.run(record())

@@ -84,7 +84,7 @@ async def _run(asked: Asked[None, RunAgent], given: RunAgentInput, agent: Agent)
             raise Problem("too_large", f"the task has {size:,} bytes; it may have {most:,}")
         return await agent.start(task, run_id=run_id, labels=labels, request=request)
 
-    same = RunAgent(threadId=given.thread_id, runId=given.run_id, messages=())  # a thread's messages grow
+    same = RunAgent.model_validate({"threadId": given.thread_id, "runId": given.run_id, "messages": ()})
     keyed = replace(asked, body=same, key=dumped([*job, given.run_id]).decode())
     run, is_joined = await once(keyed, (f"agui {name}", 0), {THREAD: given.thread_id}, begin)
     if is_joined and "read" not in token.rights and run.labels.get(STARTED_BY) != token.name:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from ag_ui import core as ui
 
@@ -105,8 +105,9 @@ class Frames:
                     self._is_deaf = True
                 case "reset":
                     ident = self._id(self.tale.state, 1)
-                    told += [*self._close(), _custom("reset", {"messageId": ident, "reason": one["reason"]})]
-                    self._again += ident in self._told
+                    if {ident, f"{ident}:reasoning"} & self._told.keys():
+                        told += [*self._close(), _custom("reset", {"messageId": ident, "reason": one["reason"]})]
+                        self._again += 1
                     self._live, self._is_deaf = {}, False
                 case what:
                     told.append(_custom(what, {name: value for name, value in one.items() if name != "type"}))
@@ -297,17 +298,22 @@ def _state_of(frames: Frames) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def _patch(old: object, new: object, path: str = "") -> list[dict[str, object]]:
+def _patch(old: Any, new: Any, path: str = "") -> list[dict[str, object]]:  # Any: JSON
     """What makes the new value of the old one, as JSON Patch."""
     if old == new:
         return []
-    if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
-        pairs = [(key.replace("~", "~0").replace("/", "~1"), old[key], new[key]) for key in cast("dict[str, Any]", old)]
-    elif isinstance(old, list) and isinstance(new, list) and len(cast("list[Any]", old)) == len(cast("list[Any]", new)):
-        pairs = [(str(at), *pair) for at, pair in enumerate(zip(cast("list[Any]", old), new, strict=True))]
+    pairs: list[tuple[str, Any, Any]]
+    if _is_alike(old, new, dict) and old.keys() == new.keys():
+        pairs = [(name.replace("~", "~0").replace("/", "~1"), old[name], new[name]) for name in old]
+    elif _is_alike(old, new, list) and len(old) == len(new):
+        pairs = [(str(at), *pair) for at, pair in enumerate(zip(old, new, strict=True))]
     else:
         return [{"op": "replace", "path": path, "value": new}]
-    return [one for name, was, now in pairs for one in _patch(was, now, f"{path}/{name}")]
+    return [one for name, before, after in pairs for one in _patch(before, after, f"{path}/{name}")]
+
+
+def _is_alike(old: object, new: object, kind: type) -> bool:
+    return isinstance(old, kind) and isinstance(new, kind)
 
 
 def _interrupt(question: Question, place: str, run: str) -> ui.Interrupt:
