@@ -11,13 +11,12 @@ import orjson
 
 from surefoot.core.loop.read import answer_in
 from surefoot.core.loop.table import REASONERS, mended
-from surefoot.core.parse.marks import parts_of
 from surefoot.core.parse.stream import DisplayFilter
 from surefoot.core.state.roles import seconds_left
 from surefoot.core.state.state import SpeakerState, State, subset
 from surefoot.core.state.turn import Outcome
 from surefoot.core.text import clean
-from surefoot.core.view.outcome import outcome_of
+from surefoot.core.view.outcome import is_thought, outcome_of, shown_words
 from surefoot.core.view.request import ANSWER_SCHEMA
 from surefoot.core.view.shape import ANSWER, MAX_BRANCHES, name_schema, without_answer
 from surefoot.runtime.ask import failed, reply_of
@@ -187,11 +186,8 @@ class _Display:
     def finish(self, parsed: Parsed, outcome: Outcome) -> None:
         """The reply is whole and read: show what is left of its words, or all of them anew if others were shown."""
         shown = "".join(self._shown)
-        words = parsed.final if parsed.final is not None else parsed.content or ""
-        words = words.strip() if outcome in ("answer", "cut", "calls", "instruction") else ""
-        if parsed.format == "tags" and parsed.final is not None:
-            words = parts_of(words).output.strip()
-        if outcome == "calls" and parsed.format in ("react", "schema"):  # the words are a thought
+        words = shown_words(parsed, outcome)
+        if is_thought(parsed, outcome):
             words = shown if words.startswith(shown) else ""
         if not words.startswith(shown):
             self._tell(Reset("the reply, read as a whole, says something else"))

@@ -115,7 +115,7 @@ class Endpoint:
         key = request.headers.get("idempotency-key", "") if self.method == "POST" else ""
         if len(key) > _KEY_CHARS or not key.isprintable():
             raise Problem("invalid", f"Idempotency-Key: give up to {_KEY_CHARS} printable characters")
-        query: Any = _checked(self.query, _pairs(self.query, request))
+        query: Any = checked(self.query, _pairs(self.query, request))
         body = None if self.body is Nothing else await self._body(request, site)
         return Asked(site, token, request, query, body, key)
 
@@ -126,7 +126,7 @@ class Endpoint:
         try:
             return adapter_of(self.body).validate_json(given or b"{}")
         except ValidationError as error:
-            raise _invalid(error) from error
+            raise invalid(error) from error
 
 
 def problem_of(error: Exception) -> Problem:
@@ -170,14 +170,15 @@ def _pairs(kind: type, request: Request) -> dict[str, object]:
     return {name: given.getlist(name) if name in many else given[name] for name in given}
 
 
-def _checked(kind: type[T], given: Mapping[str, object]) -> T:
+def checked(kind: type[T], given: object) -> T:
+    """A value of that type. Raises `Problem` for what is none."""
     try:
         return adapter_of(kind).validate_python(given)
     except ValidationError as error:
-        raise _invalid(error) from error
+        raise invalid(error) from error
 
 
-def _invalid(error: ValidationError) -> Problem:
+def invalid(error: ValidationError) -> Problem:
     """What is wrong with a request, field by field. What was given is not repeated."""
     faults = [
         {"path": ".".join(map(str, one["loc"])), "message": visible(one["msg"])}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from surefoot.server.site import Site
 from surefoot.telling.plan import PlanView
 from surefoot.telling.state import StateView
 from surefoot.telling.why import Why
+from surefoot.types.errors import extra_needed
 from surefoot.types.ports import RunSummary
 
 _RUN = "/v1/runs/{run_id}"
@@ -43,6 +46,17 @@ def _get(path: str, handle: Handle, gives: object, *problems: str, query: type =
 
 def _post(path: str, handle: Handle, right: Right, body: type, gives: Mapping[int, object], *more: str) -> Endpoint:
     return Endpoint("POST", path, handle, (right,), gives, body=body, problems=more)
+
+
+async def agui(asked: Asked[None, shapes.RunAgent]) -> Response:
+    """Run an agent for a front end of AG-UI, join a run, or answer what it asks."""
+    try:  # its types are loaded by who asks first, beside the loop
+        await asyncio.get_running_loop().run_in_executor(asked.site.desk, import_module, "ag_ui.core")
+    except ModuleNotFoundError as error:
+        raise Problem("not_installed", extra_needed("agui")) from error
+    from surefoot.server.protocols.agui import serve  # noqa: PLC0415
+
+    return await serve(asked)
 
 
 ENDPOINTS = (
@@ -84,6 +98,15 @@ ENDPOINTS = (
         "no_tools",
         "too_many_streams",
         *_BEGUN,
+    ),
+    Endpoint(
+        "POST",
+        "/agui/{agent}",
+        agui,
+        ("start", "read", "approve"),
+        {200: _STREAM},
+        body=shapes.RunAgent,
+        problems=("not_installed", "no_such_run", "too_many_streams", *_BEGUN, *_ANSWER),
     ),
     Endpoint("DELETE", _RUN, about.delete, ("admin",), {204: None}, problems=("driven", "has_forks")),
 )

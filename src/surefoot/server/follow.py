@@ -118,7 +118,7 @@ class _Reader:
         if now >= self._wrote_at + PING_S:
             await self._write(PING)
         due = [self._look_at, self._wrote_at + PING_S, *([self._signal_at] if self._signal_at > now else [])]
-        await _until(self._wake, min(due) - time.monotonic())
+        await until(self._wake, min(due) - time.monotonic())
 
     def _recorded(self) -> None:
         self._look_at, self._pause_s = time.monotonic() + LOOK_S, 2 * LOOK_S
@@ -161,7 +161,7 @@ async def feed(asked: Asked[Since, None]) -> Response:
                     await write(b"".join(frames) or PING)
                     await asyncio.sleep(FEED_S)
                     if not due:
-                        await _until(wake, PING_S)
+                        await until(wake, PING_S)
                 await write(frame("bye"))
             finally:
                 collecting.cancel()
@@ -183,7 +183,8 @@ def _damaged(place: int, why: str) -> bytes:
     return frame("damaged", dumped({"at": place, "why": visible(why)}))
 
 
-async def _until(wake: asyncio.Event, most_s: float) -> None:
+async def until(wake: asyncio.Event, most_s: float) -> None:
+    """Wait until somebody wakes this reader, for so long at most."""
     with suppress(TimeoutError):
         async with asyncio.timeout(max(most_s, 0.0)):
             await wake.wait()

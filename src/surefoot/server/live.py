@@ -89,6 +89,10 @@ class Said:
 
     def since(self, heard: Heard) -> list[bytes]:
         """The frames that a reader at this place lacks; moves the place."""
+        return [frame("signal", dumped(one)) for one in self.signals(heard)]
+
+    def signals(self, heard: Heard) -> list[dict[str, object]]:
+        """The same as values."""
         told: list[dict[str, object]] = []
         if heard.turn != self.turn:
             if self.broke_off and heard.turn >= 0:
@@ -103,7 +107,7 @@ class Said:
         heard.text, heard.reasoning = self.text.end, self.reasoning.end
         told += [one for number, one in self.signs.values() if number > heard.sign]
         heard.sign = self.sign
-        return [frame("signal", dumped(one)) for one in told]
+        return told
 
     def _turn(self, broke_off: str) -> None:
         self.turn += 1

@@ -73,6 +73,7 @@ KINDS: Mapping[str, Kind] = {
     "too_fast": Kind(429, "Too many requests", "Wait for `Retry-After` seconds, then try again."),
     "header_too_large": Kind(431, "The header is too large", "Send fewer or shorter headers."),
     "internal": Kind(500, "The server failed", "This is a bug of surefoot; the server's log says where it happened."),
+    "not_installed": Kind(501, "A part is not installed", "Install what the detail names, and start the server again."),
     "draining": Kind(503, "The server is shutting down", "Try again after `Retry-After` seconds."),
     "journal_down": Kind(503, "The journal cannot be reached", "Try again after `Retry-After` seconds."),
 }

@@ -102,21 +102,30 @@ async def show_word(asked: Asked[None, None]) -> Response:
 
 async def _say(asked: Asked[Any, Any], run: RunSummary, word: Word) -> Response:
     """Say it, wait for a moment, and answer what came of it."""
-    posted, is_replayed = await _posted(asked, run, word)
-    store = asked.site.store
-    if not posted.outcome:
-        posted = await speak(store, run.run_id, word, key=posted.key, wait_s=asked.site.limits.word_s)
+    posted, is_replayed = await heard(asked, run, word)
     if not posted.outcome:
         return _later(run, posted, is_replayed=is_replayed)
-    if posted.outcome != "applied":
-        problem = Problem(posted.outcome, visible(posted.detail))
-        if posted.outcome == "changed":
-            problem.fields["question"] = await _question(asked, run, word)
-        raise problem
+    store = asked.site.store
     records, _ = await store.read_recorded(run.run_id, posted.seq, 1) if posted.seq >= 0 else ((), "")
     event = orjson.loads(encode(records[0].event)[0].decode("utf-8", "replace")) if records else None
     told = {"number": posted.number, "outcome": posted.outcome, "seq": posted.seq, "event": event}
     return answer(told, headers=_replayed(is_replayed=is_replayed))
+
+
+async def heard(asked: Asked[Any, Any], run: RunSummary, word: Word) -> tuple[Posted, bool]:
+    """The word once the run has heard it, or after a moment, and whether it was said before under this key.
+
+    Raises `Problem` for one that does not count.
+    """
+    posted, is_replayed = await _posted(asked, run, word)
+    if not posted.outcome:
+        posted = await speak(asked.site.store, run.run_id, word, key=posted.key, wait_s=asked.site.limits.word_s)
+    if posted.outcome not in ("", "applied"):
+        problem = Problem(posted.outcome, visible(posted.detail))
+        if posted.outcome == "changed":
+            problem.fields["question"] = await _question(asked, run, word)
+        raise problem
+    return posted, is_replayed
 
 
 async def _posted(asked: Asked[Any, Any], run: RunSummary, word: Word) -> tuple[Posted, bool]:

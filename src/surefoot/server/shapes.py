@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Literal, cast
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from surefoot.server.answers import OWN_LABELS
@@ -102,6 +102,16 @@ class Start(Exact):
     labels: Labels = Field(default_factory=dict)
     limits: Tighter = Tighter()
     stream: bool = False
+
+
+class RunAgent(Exact):
+    """A `RunAgentInput` of AG-UI. The rest of it is checked with the types of that protocol."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    has_task: ClassVar[bool] = True
+    thread_id: Annotated[Digest, Field(alias="threadId")]
+    run_id: Annotated[Digest, Field(alias="runId")]
+    messages: tuple[Mapping[str, Any], ...]  # Any: JSON
 
 
 class Fork(Exact):

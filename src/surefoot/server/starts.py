@@ -53,7 +53,7 @@ async def begun(
 
     Raises `Problem`.
     """
-    agent = _agent(asked, name)
+    agent = agent_of(asked, name)
     if (size := len(task.text.encode())) > (most := asked.site.limits.task):
         raise Problem("too_large", f"the task has {size:,} bytes; it may have {most:,}")
     config = tightened(agent, agent.config, limits)
@@ -61,13 +61,13 @@ async def begun(
     async def begin(run_id: str, labels: Mapping[str, str], request: str) -> object:
         return await agent.start(task, run_id=run_id, labels=labels, config=config, request=request)
 
-    return await _once(asked, ("start", 0), labels, begin)
+    return await once(asked, ("start", 0), labels, begin)
 
 
 async def fork(asked: Asked[None, Fork]) -> Response:
     """Start a run that shares the first records of another."""
     body, parent = asked.body, await run_of(asked)
-    agent = _agent(asked, body.agent or parent.agent)
+    agent = agent_of(asked, body.agent or parent.agent)
     if body.at > parent.events:
         raise Problem("invalid", f"the run has {parent.events} records; fork it at 1 to {parent.events}")
     config = tightened(agent, agent.config, body.limits)
@@ -77,7 +77,7 @@ async def fork(asked: Asked[None, Fork]) -> Response:
         return await begin(labels=labels, request=request)
 
     inherited = {key: value for key, value in parent.labels.items() if not key.startswith(OWN_LABELS)}
-    run, is_replayed = await _once(asked, (f"fork {parent.run_id}", body.at), {**inherited, **body.labels}, begin)
+    run, is_replayed = await once(asked, (f"fork {parent.run_id}", body.at), {**inherited, **body.labels}, begin)
     return _answer(run, is_replayed=is_replayed)
 
 
@@ -100,7 +100,7 @@ def _check(name: str, value: float, most: float | None) -> None:
         raise Problem("invalid", told, faults=[{"path": f"limits.{name}", "message": f"give at most {most:g}"}])
 
 
-def _agent(asked: Asked[Any, Any], name: str) -> Agent:
+def agent_of(asked: Asked[Any, Any], name: str) -> Agent:
     """The agent of that name. Raises `Problem` where it is not served, or not to this token."""
     agent = asked.site.agents.get(name)
     if agent is None or not asked.token.sees_agent(name):
@@ -108,7 +108,7 @@ def _agent(asked: Asked[Any, Any], name: str) -> Agent:
     return agent
 
 
-async def _once(
+async def once(
     asked: Asked[Any, Any],
     what: tuple[str, int],
     labels: Mapping[str, str],

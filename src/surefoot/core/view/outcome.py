@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from surefoot.core.parse.marks import parts_of
 from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.turn import Outcome
@@ -44,6 +45,18 @@ def outcome_of(state: State, event: ModelReplied) -> Outcome:
     if parsed.error is None or parsed.error.kind == "empty":
         return "empty"
     return "no_step" if parsed.error.kind in ("no_step", "no_call") else "fault"
+
+
+def shown_words(parsed: Parsed, outcome: Outcome) -> str:
+    """The words of a reply that are shown to a person; a thought before calls is among them."""
+    words = parsed.final if parsed.final is not None else parsed.content or ""
+    words = words.strip() if outcome in ("answer", "cut", "calls", "instruction") else ""
+    return parts_of(words).output.strip() if parsed.format == "tags" and parsed.final is not None else words
+
+
+def is_thought(parsed: Parsed, outcome: Outcome) -> bool:
+    """Whether the words of a reply are a thought before calls."""
+    return outcome == "calls" and parsed.format in ("react", "schema")
 
 
 _ANNOUNCING = re.compile(
