@@ -294,5 +294,5 @@ async def test_a_worker_that_dies_or_sleeps_leaves_its_run_to_another(tmp_path: 
         for process in (first, second):
             if process is not None:
                 process.kill()
-                process.wait(20)
+                process.wait(timeout=20)
         await agent.aclose()
