@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from typing import get_args
 
-import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,17 +62,17 @@ def test_every_kind_of_word_is_tried() -> None:
     assert set(MEMBERS) == set(get_args(Word))
 
 
-@settings(max_examples=300)
+@settings(max_examples=60, deadline=None)
 @given(st.one_of(*MEMBERS.values()))
 def test_a_word_comes_back(word: Word) -> None:
     assert word_of(encode_word(word)) == word
 
 
-@settings(max_examples=300)
+@settings(max_examples=60, deadline=None)
 @given(SUMMARIES)
 def test_a_summary_comes_back(summary: RunSummary) -> None:
     body = encode_summary(summary)
     assert summary_of(body) == summary
-    told = orjson.loads(body.replace(b"\\ud800", b"?"))
-    assert summary_of(orjson.dumps({**told, "standing": 1})) is None
-    assert summary_of(orjson.dumps({**told, "more": ""})) is None
+    told = json.loads(body)
+    assert summary_of(json.dumps({**told, "standing": 1}).encode()) is None
+    assert summary_of(json.dumps({**told, "more": ""}).encode()) is None
