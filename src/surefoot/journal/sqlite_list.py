@@ -30,7 +30,16 @@ _AFTER_ALL = "\U0010ffff"
 _SEARCH = "CREATE VIRTUAL TABLE IF NOT EXISTS search USING fts5(text, tokenize='trigram')"
 _BEGINS = """summary.run IN (SELECT number FROM run WHERE run_id>=? AND run_id<?
 UNION SELECT run FROM label WHERE label>=? AND label<?)"""
-_PIECE = 500
+_STANDS = "json_extract(CAST(summary.body AS TEXT), '$.standing')="
+_MAY_BE = {
+    "running": "summary.run IN (SELECT number FROM run WHERE owner<>'')",
+    "queued": "run.ready_at IS NOT NULL AND summary.agent<>''",
+    "interrupted": "(run.ready_at IS NULL OR summary.agent='')",
+    "ready": f"{_STANDS}'ready'",
+    "set_aside": f"summary.run IN (SELECT number FROM run WHERE ready_at IS NULL) AND {_STANDS}'set_aside'",  # noqa: S608  # of ours
+}
+"""What can be told beforehand of a run that may be called so."""
+_PIECE = 200
 """Rows that are looked at in one turn of the event loop: what takes about 10 ms."""
 
 
@@ -117,21 +126,31 @@ class Lister:
             where.append(told)
             values.extend(storable(one) if isinstance(one, str) else one for one in of)
 
+        waits = wanted.waiting or wanted.status == "paused"
+        index = "+" if waits else ""  # of those that wait there are few: no other index is to be used
         if wanted.status:
-            add("summary.status=?", "running" if wanted.status in _UNDECIDED else wanted.status)
+            add(f"{index}summary.status=?", "running" if wanted.status in _UNDECIDED else wanted.status)
+            add(_MAY_BE.get(wanted.status, "1"))
         if wanted.agents or wanted.agent:
             names = (wanted.agent,) if wanted.agent else wanted.agents
-            add(f"summary.agent IN ({','.join('?' * len(names))})", *names)
-        if wanted.waiting or wanted.status == "paused":
+            add(f"{index}summary.agent IN ({','.join('?' * len(names))})", *names)
+            add("1" if "" in names else f"{index}summary.agent<>''")
+        if waits:
             add("summary.waits")
         for label in wanted.labels:
             add("summary.run IN (SELECT run FROM label WHERE label=?)", label)
         if wanted.parent:
             add("run.parent IN (SELECT number FROM run WHERE run_id=?)", wanted.parent)
         if wanted.since is not None:
-            add("run.started_at>=?", wanted.since)
+            add(
+                "run.started_at>=? AND summary.run>=(SELECT min(number) FROM run WHERE started_at>=?)",
+                *[wanted.since] * 2,
+            )
         if wanted.until is not None:
-            add("run.started_at<?", wanted.until)
+            add(
+                "run.started_at<? AND summary.run<=(SELECT max(number) FROM run WHERE started_at<?)",
+                *[wanted.until] * 2,
+            )
         if wanted.prefix:
             add("run.run_id>=? AND run.run_id<?", wanted.prefix, storable(wanted.prefix) + _AFTER_ALL)
         if is_indexed:
