@@ -56,7 +56,7 @@ async def test_what_a_foreign_journal_says_has_started_without_a_verdict_does_no
     events = [record.event for record in (await store.read_recorded(run.id))[0]]
     at = next(n for n, one in enumerate(events) if isinstance(one, CallJudged))
     await store.fork(run.id, at, "cut")
-    async with Opened(await store.open("cut")) as opened:
+    async with Opened(await store.open("cut"), store) as opened:
         await opened.journal.append([CallStarted("1.0")], "written")
     saved.clear()
     again = Agent(ScriptedModel(["done"]), tools(saved, idempotent=True), journal=store)

@@ -193,7 +193,8 @@ def test_a_foreign_run_is_not_this_users_because_a_resume_of_it_failed(surefoot:
         recipe.unlink()
         (journal,) = tmp_path.rglob("*.db")
         with start_blocking_portal() as portal:
-            held = Opened(portal.call(SqliteJournal(journal).open, run_id))
+            store = SqliteJournal(journal)
+            held = Opened(portal.call(store.open, run_id), store)
             with portal.wrap_async_context_manager(held):  # somebody else drives it
                 failed = surefoot("resume", run_id, *options)
         assert (failed.code != 0, recipe.exists()) == (True, False)

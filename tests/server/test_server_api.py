@@ -18,7 +18,7 @@ from surefoot import MemoryJournal, SqliteJournal
 from surefoot.server.api import Endpoint, Nothing
 from surefoot.server.app import ENDPOINTS
 from surefoot.server.auth import RIGHTS, Right
-from surefoot.server.limits import Limits
+from surefoot.server.bounds import Limits
 from surefoot.server.problems import KINDS
 from surefoot.types.ports import JournalStore
 

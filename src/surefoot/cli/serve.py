@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from surefoot.server.auth import Keyring
+    from surefoot.server.bounds import Limits
     from surefoot.server.door import Names
-    from surefoot.server.limits import Limits
     from surefoot.server.notify import Notifier
     from surefoot.server.site import Site
 
@@ -70,8 +70,8 @@ def serve(
 ) -> None:
     """Show runs, start them, and answer what they ask: a page and an HTTP API. Ends on Ctrl-C once runs are at rest."""
     _check_extra("serve")
+    from surefoot.server.bounds import KIB, Limits  # noqa: PLC0415
     from surefoot.server.door import Names  # noqa: PLC0415  # what only this command needs loads here
-    from surefoot.server.limits import KIB, Limits  # noqa: PLC0415
 
     if no_token and tokens is not None:
         raise UsageError("--no-token and --tokens contradict each other; leave one of them out")

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from surefoot.server.auth import Right, Token
-from surefoot.server.limits import body_of
+from surefoot.server.bounds import body_of
 from surefoot.server.problems import Problem
 from surefoot.server.site import Site
 from surefoot.telling.text import visible

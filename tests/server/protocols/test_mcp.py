@@ -12,7 +12,7 @@ from server_agents import agents
 from server_world import LIMIT_S, Served, serving, token_of
 
 from surefoot import MemoryJournal
-from surefoot.server.limits import Limits
+from surefoot.server.bounds import Limits
 from surefoot.types.events import RunEnded, RunStarted
 from surefoot.types.outcomes import Cancelled
 
