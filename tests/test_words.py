@@ -17,9 +17,10 @@ from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
 from surefoot.speak import speak
-from surefoot.testing.models import ScriptedModel, calls
+from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.types.errors import RunBusy, UsageError
 from surefoot.types.events import CallEnded, Event, RunNoted
+from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.ports import JournalStore
 from surefoot.types.words import Approve, Cancel, Note, Refuse, Settle, Sign
 
@@ -99,6 +100,24 @@ async def test_a_run_that_is_driven_is_cancelled_at_once_and_each_call_settled(s
     kinds = {one.call_id: one.result.kind for one in await events_of(store, "r1") if isinstance(one, CallEnded)}
     assert kinds == {"1.0": "cancelled", "1.1": "cancelled"}
     assert (await agent.cancel("r1", by="ann")).reason == "mika"  # it has ended
+    await agent.aclose()
+
+
+async def test_one_word_after_another_is_heard_while_the_same_request_is_made(store: JournalStore) -> None:
+    """The first is for the next request, the second ends the run."""
+    asked = asyncio.Event()
+
+    async def answer(_: ModelRequest) -> ModelMessage:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    agent = Agent(FunctionModel(answer), journal=store)
+    running = asyncio.create_task(agent.run("think", run_id="r1"))
+    await asyncio.wait_for(asked.wait(), 20)
+    await speak(store, "r1", Note("and be quick", "mika"), wait_s=0)
+    assert (await speak(store, "r1", Cancel("mika"), wait_s=20)).outcome == "applied"
+    assert (await asyncio.wait_for(running, 20)).status == "cancelled"
     await agent.aclose()
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from surefoot import telemetry_names as names
 from surefoot.types.events import Event
 from surefoot.types.ports import Durability, Recorded, RunJournal
+from surefoot.types.words import Posted
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -219,8 +220,10 @@ class _Timed:
     def __getattr__(self, name: str) -> object:
         return getattr(self._journal, name)
 
-    async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:
+    async def append(
+        self, events: Sequence[Event], durability: Durability = "soon", *, heard: Sequence[Posted] = ()
+    ) -> None:
         """As `RunJournal` has it."""
         since_s = time.perf_counter()
-        await self._journal.append(events, durability)
+        await self._journal.append(events, durability, heard=heard)
         self._figures.appended.record(time.perf_counter() - since_s)

@@ -217,7 +217,7 @@ class UnderWay:
         elif self._leave.grace_s is not None:
             grace_s = self._leave.grace_s if self._effects else 0.0
             asyncio.get_running_loop().call_later(grace_s, self._leave_alone, self.moves)
-        elif self._hearing is None:
+        elif self._hearing is None or self._hearing.done():
             self._hearing = self._tasks.create_task(self._hear_beside(self._alone))
 
     def _leave_alone(self, moves: frozenset[Move]) -> None:
