@@ -162,6 +162,7 @@ def test_a_profile_is_a_value_whatever_lists_it_was_made_of() -> None:
     assert hash(profile) == hash(ToolProfile.include_only(["a*"]))
     assert ToolProfile.exclude_only(["a*"]) == ToolProfile(exclude=("a*",))
     assert apply(SHOP, ToolProfile.permissive()) == ProfileReport(SHOP.names, (), ())
+    assert apply(SHOP, ToolProfile.include_only([])).visible == SHOP.names
 
 
 def test_conformance_takes_first_cases_for_local_tools_and_tells_names_as_the_case_does() -> None:
