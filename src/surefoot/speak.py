@@ -68,7 +68,7 @@ async def speak(store: JournalStore, run_id: str, word: Word, *, key: str = "", 
 async def catch_up(store: JournalStore, journal: RunJournal, state: State) -> State:
     """Hear what was said to a run that is opened and at rest; its state then.
 
-    Words that it is to go on wait for whoever has it go on.
+    A word to go on waits for whoever resumes the run.
     """
     events, heard = await hear(store, journal, state, goes_on=False)
     if heard:
@@ -127,7 +127,7 @@ async def hear(
     posted = [one for one in await journal.words() if not isinstance(one.word, left)]
     if not posted:
         return (), ()
-    is_answer = any(isinstance(one.word, Approve | Refuse | Settle) for one in posted)  # or a long run is read in vain
+    is_answer = any(isinstance(one.word, Approve | Refuse | Settle) for one in posted)  # nothing else needs the records
     asked = asked_in((await store.read_recorded(journal.run_id))[0] if is_answer else ())
     events: list[Event] = []
     heard: list[Posted] = []

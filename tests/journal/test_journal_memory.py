@@ -94,7 +94,7 @@ async def test_a_call_does_not_start_where_its_line_cannot_be_kept() -> None:
     agent = Agent(model, [send], journal=MemoryJournal(keep=keep))
     with pytest.raises(JournalError, match="could not be kept: disk full"):
         await agent.run("Mail Ann.", run_id="r1")
-    with pytest.raises(JournalError, match="begin a journal anew"):
+    with pytest.raises(JournalError, match="start a new journal"):
         await agent.run("Hello?")
     assert not sent
     again = Agent(model, [send], journal=MemoryJournal(lines, lines.extend))

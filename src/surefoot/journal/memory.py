@@ -52,7 +52,7 @@ class MemoryJournal:
 
     `keep` is called before anything that its lines announce is done, by one thread at a time. `lines` are those that it
     was given so far, in their order; one process at a time may go on with them. Raises `JournalError` for a line that
-    was altered or is missing. When `keep` fails nothing is recorded from then on: begin anew with what was kept.
+    was altered or is missing. When `keep` fails nothing more is recorded: start again with what was kept.
     """
 
     def __init__(self, lines: Iterable[str] = (), keep: Keep | None = None) -> None:

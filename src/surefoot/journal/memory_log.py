@@ -142,7 +142,7 @@ class Keeper:
     def put(self, log: Log, blobs: Iterable[Blob], rows: Iterable[EventRow]) -> None:
         with self._at_work:
             if self._has_failed:
-                raise JournalError("an earlier record could not be kept; begin a journal anew with the lines that were")
+                raise JournalError("an earlier record could not be kept; start a new journal from the lines that were")
             parent = None if log.parent is None else log.parent.run_id
             run = {"run": log.run_id, "parent": parent, "fork": log.at, "began": log.summary.started_at}
             new = {log.run_id: run, **{name: {"blob": name, "data": b64encode(data).decode()} for name, data in blobs}}

@@ -38,7 +38,7 @@ def dumped(value: object) -> bytes:
 
 
 def shown(run: RunSummary) -> dict[str, object]:
-    """A run in one line, as the API tells it. A doubt is no record, so one that stands in doubt asks at least once."""
+    """A run in one line, as the API tells it. A run in doubt has at least one question."""
     labels = {visible(key): visible(value) for key, value in run.labels.items() if not key.startswith(OWN_LABELS)}
     texts = {name: visible(getattr(run, name)) for name in ("task", "answer", "reason")}
     questions = max(run.questions, 1) if run.standing == "in_doubt" else run.questions

@@ -112,7 +112,7 @@ class Problem(Exception):
 def page_of(name: str) -> Response:
     """The page of a kind of problem. Raises `Problem` where there is none of that name."""
     if (kind := KINDS.get(name)) is None:
-        raise Problem("not_found", f"there is no problem {name!r}")
+        raise Problem("not_found", f"unknown problem {name!r}")
     title, remedy = escape(f"{kind.title} ({kind.status})"), escape(kind.remedy)
     return HTMLResponse(
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>"

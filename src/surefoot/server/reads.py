@@ -61,7 +61,7 @@ async def run_of(asked: Asked[Any, Any], run_id: str = "") -> RunSummary:
     except RunUnknown:
         run = seen = NO_RECORDS
     if not run.events or not token.sees(seen):
-        raise Problem("no_such_run", f"there is no run {visible(run_id)} here")
+        raise Problem("no_such_run", f"unknown run {visible(run_id)}")
     return run
 
 

@@ -104,7 +104,7 @@ def agent_of(asked: Asked[Any, Any], name: str) -> Agent:
     """The agent of that name. Raises `Problem` where it is not served, or not to this token."""
     agent = asked.site.agents.get(name)
     if agent is None or not asked.token.sees_agent(name):
-        raise Problem("agent_unknown", f"there is no agent {visible(name)!r} here")
+        raise Problem("agent_unknown", f"unknown agent {visible(name)!r}; `GET /v1/agents` lists those that are served")
     return agent
 
 

@@ -41,7 +41,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """A call of which nobody knows yet what it gives. One that is `paused` has asked an agent that waits."""
+    """A call without a result yet. `paused`: it asked an agent, and that agent is waiting for a person."""
 
     id: str
     name: str

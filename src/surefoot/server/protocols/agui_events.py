@@ -131,7 +131,7 @@ class Frames:
             case Stopped() | Failed():
                 return [*told, *self.fail(view.reason, getattr(ending, "detail", "") or view.reason)]
             case None:
-                return [*told, *self.fail("gone", "the run is no longer there")]
+                return [*told, *self.fail("gone", "the run has been deleted")]
             case _:
                 result = {"status": view.status, "reason": view.reason, "answer": view.answer}
                 return [*told, *self._finish(ui.RunFinishedSuccessOutcome(), {"run_id": self._run, **result})]

@@ -191,7 +191,7 @@ class Conversation(Response):
         """A run as Markdown."""
         uri, asked = str(params.uri), self._asked
         if not self._may("read") or not uri.startswith(_URI):
-            raise Problem("no_such_run", "there is no such resource here")
+            raise Problem("no_such_run", "unknown resource")
         run = await run_of(asked, uri.removeprefix(_URI))
         records = await Reading(asked.site.store, run.run_id).all()
         text = await at_desk(asked, lambda: "".join(export(records, "md", run.run_id)))
