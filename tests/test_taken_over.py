@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from records import events_of
 from surefoot import Agent, GuardConfig, tool
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
@@ -19,7 +20,7 @@ from surefoot.speak import speak
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.types.errors import JournalError
-from surefoot.types.events import Event, RunNoted, RunResumed
+from surefoot.types.events import RunNoted, RunResumed
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.ports import Claimed, JournalStore
 from surefoot.types.words import Approve, Note, Resume
@@ -43,18 +44,6 @@ async def look(what: str) -> str:
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> JournalStore:
     return MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "runs.db")
-
-
-async def events_of(store: JournalStore, run_id: str) -> list[Event]:
-    records, wrong = await store.read_recorded(run_id)
-    assert not wrong
-    return [one.event for one in records]
-
-
-async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not is_so():  # noqa: ASYNC110  # another task brings it about
-            await asyncio.sleep(0.01)
 
 
 def looks(request: ModelRequest) -> ModelMessage:

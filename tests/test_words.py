@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from records import events_of
 from surefoot import Agent, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.inbox import digest_of_call
@@ -19,7 +20,7 @@ from surefoot.run import Run
 from surefoot.speak import speak
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.types.errors import RunBusy, UsageError
-from surefoot.types.events import CallEnded, Event, RunNoted
+from surefoot.types.events import CallEnded, RunNoted
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.ports import JournalStore
 from surefoot.types.words import Approve, Cancel, Note, Refuse, Settle, Sign
@@ -47,12 +48,6 @@ class Gate:
             return "held"
 
         self.tool = tool(hold, effect="read")
-
-
-async def events_of(store: JournalStore, run_id: str) -> list[Event]:
-    records, wrong = await store.read_recorded(run_id)
-    assert not wrong
-    return [one.event for one in records]
 
 
 async def digest(store: JournalStore, run_id: str, call_id: str) -> str:

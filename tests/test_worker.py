@@ -8,12 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from records import events_of, until
 from surefoot import Agent, tool
 from surefoot.core.loop.replay import replay
 from surefoot.journal.memory import MemoryJournal
@@ -21,7 +21,7 @@ from surefoot.journal.sqlite import SqliteJournal
 from surefoot.speak import speak
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.types.errors import RunExists, UsageError
-from surefoot.types.events import DriverChanged, Event, RunResumed, RunStarted
+from surefoot.types.events import DriverChanged, RunResumed, RunStarted
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.ports import Claimed, JournalStore, RunFilter
 from surefoot.types.words import Approve, Resume
@@ -57,18 +57,6 @@ def clerk(store: JournalStore, **changes: object) -> Agent:
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> JournalStore:
     return MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "runs.db")
-
-
-async def events_of(store: JournalStore, run_id: str) -> list[Event]:
-    records, wrong = await store.read_recorded(run_id)
-    assert not wrong
-    return [one.event for one in records]
-
-
-async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not is_so():  # noqa: ASYNC110  # another task or process brings it about
-            await asyncio.sleep(0.01)
 
 
 async def test_what_is_started_is_driven_as_if_it_had_been_run(store: JournalStore) -> None:
