@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,6 +114,31 @@ async def test_one_word_after_another_is_heard_while_the_same_request_is_made(st
     await speak(store, "r1", Note("and be quick", "mika"), wait_s=0)
     assert (await speak(store, "r1", Cancel("mika"), wait_s=20)).outcome == "applied"
     assert (await asyncio.wait_for(running, 20)).status == "cancelled"
+    await agent.aclose()
+
+
+async def test_a_word_that_ends_a_run_cancels_nobody_else(store: JournalStore) -> None:
+    """Not even where what is under way keeps the cancellation to itself."""
+    asked = asyncio.Event()
+
+    async def stubborn(_: ModelRequest) -> ModelMessage:
+        asked.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return ModelMessage("assistant", "Done all the same.")
+
+    agent = Agent(FunctionModel(stubborn), journal=store)
+
+    async def run() -> tuple[str, int]:
+        task = asyncio.current_task()
+        assert task is not None
+        return (await agent.run("go", run_id="r1")).status, task.cancelling()
+
+    running = asyncio.create_task(run())
+    await asyncio.wait_for(asked.wait(), 20)
+    assert (await speak(store, "r1", Cancel("mika"), wait_s=20)).outcome == "applied"
+    assert await asyncio.wait_for(running, 20) == ("cancelled", 0)
+    assert [one.type for one in await events_of(store, "r1")][-1] == "RunEnded"
     await agent.aclose()
 
 

@@ -98,7 +98,7 @@ class UnderWay:
         self._alone: State | None = None  # the state in which the only move is made here
         self._hearing: asyncio.Task[None] | None = None
         self._said: list[Event] = []
-        self._is_over = False
+        self._is_over = self._is_cut_off = False
 
     async def __aenter__(self) -> UnderWay:
         await self._tasks.__aenter__()
@@ -188,7 +188,6 @@ class UnderWay:
         except asyncio.CancelledError:
             if not self._is_over:
                 raise
-            self._task.uncancel()
         finally:
             self._alone = None
         if self._hearing is not None:
@@ -196,8 +195,9 @@ class UnderWay:
             self._hearing = None
         self._said = []
         if self._is_over:
-            self.moves, self._effects = frozenset(), set()
-            return said
+            self.moves, self._effects, ended = frozenset(), set(), []
+        if self._is_cut_off:  # by a word, whether or not the move has let that through
+            self._task.uncancel()
         return await self._told(ended, state, said)
 
     async def _hear_beside(self, state: State) -> None:
@@ -205,7 +205,7 @@ class UnderWay:
             self._said += await self._heard(fold(self._said, state))
         self._is_over = any(isinstance(event, RunEnded) for event in self._said)
         if self._is_over and self._alone is not None:
-            self._task.cancel()
+            self._is_cut_off = self._task.cancel()
 
     def _wake(self) -> None:
         self._has_words = True
