@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python 3.11 or newer is needed; set PYTHON=..."; exit 1; }
 	@echo "setting up $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[agui,cedar,cli,encoder,local,mcp,otel,prices,server,test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[agui,cedar,cli,encoder,local,mcp,otel,postgres,prices,server,temporal,test,test-scale]'
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## six real tasks on the embedded model, step by step
