@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from surefoot import telemetry_names as names
 from surefoot.types.events import Event
-from surefoot.types.ports import Durability, Recorded, RunJournal
+from surefoot.types.ports import Durability, Place, Recorded, RunJournal
 from surefoot.types.words import Posted
 
 if TYPE_CHECKING:
@@ -221,9 +221,16 @@ class _Timed:
         return getattr(self._journal, name)
 
     async def append(
-        self, events: Sequence[Event], durability: Durability = "soon", *, heard: Sequence[Posted] = ()
-    ) -> None:
+        self,
+        events: Sequence[Event],
+        durability: Durability = "soon",
+        *,
+        heard: Sequence[Posted] = (),
+        at: float | None = None,
+        place: Place | None = None,
+    ) -> Place:
         """As `RunJournal` has it."""
         since_s = time.perf_counter()
-        await self._journal.append(events, durability, heard=heard)
+        stands = await self._journal.append(events, durability, heard=heard, at=at, place=place)
         self._figures.appended.record(time.perf_counter() - since_s)
+        return stands

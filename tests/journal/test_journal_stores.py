@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from journal_cases import EVERY_KIND, REPLY, read_all, started, story, write
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from journal_cases import EVERY_KIND, REPLY, connection_of, read_all, started, story, write
 
 from surefoot.journal.codec import chain, encode, genesis
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.types.errors import JournalError, RunBusy, UsageError
-from surefoot.types.events import VERSION, CallEnded, CallStarted, RunEnded, RunForked, RunResumed, Speaker
+from surefoot.run import new_run_id
+from surefoot.types.errors import JournalError, LeaseLost, RunBusy, UsageError
+from surefoot.types.events import VERSION, CallEnded, CallStarted, Event, RunEnded, RunForked, RunResumed, Speaker
 from surefoot.types.outcomes import Stopped
-from surefoot.types.ports import Durability, JournalStore, Recorded, RunJournal
+from surefoot.types.ports import Durability, JournalStore, Place, Recorded, RunJournal
 from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -280,3 +284,58 @@ async def test_closing_ends_subscriptions_and_writes_what_is_queued(store: Journ
     with pytest.raises(UsageError):
         await run.append([REPLY])
     assert await read_all(store, "r1") == ([started(), REPLY], "")
+
+
+_APPENDS = st.lists(
+    st.tuples(st.lists(st.sampled_from(EVERY_KIND), min_size=1, max_size=3), st.floats(1, 2e9), st.integers(0, 3)),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(appends=_APPENDS, other=st.sampled_from(EVERY_KIND))
+async def test_an_append_that_is_made_again_adds_nothing(
+    store: JournalStore, appends: list[tuple[list[Event], float, int]], other: Event
+) -> None:
+    run = await store.open(name := new_run_id(), create=True)
+    made: list[tuple[list[Event], float, Place, Place]] = []
+    for events, at, again in appends:
+        before = run.place
+        made.append((events, at, before, await run.append(events, at=at, place=before)))
+        assert made[-1][3] == run.place
+        for events_, at_, before_, after in made[-again:] if again else ():
+            assert await run.append(events_, ("soon", "written", "synced")[again % 3], at=at_, place=before_) == after
+    written = await run.read()
+    assert written == [event for events, _, _, _ in made for event in events]
+    for events, at, before, _ in made:
+        for wrong in ([*events[:-1], replace(REPLY, step=99)], [*events, *written, other]):
+            with pytest.raises(LeaseLost, match="somebody else drives it"):
+                await run.append(wrong, at=at, place=before)
+        with pytest.raises(LeaseLost):
+            await run.append(events, at=at + 1, place=before)
+        with pytest.raises(LeaseLost):
+            await run.append(events, at=at, place=Place(before.seq, b"\0" * 32))
+    await run.release()
+    again = await store.open(name)
+    assert again.place == made[-1][3]
+    assert await again.append(made[-1][0], at=made[-1][1], place=made[-1][2]) == again.place
+    records, wrong_ = await store.read_recorded(name)
+    assert (wrong_, len(records)) == ("", len(written))
+    assert [record.at for record in records] == [at for events, at, _, _ in made for _ in events]
+    await again.release()
+
+
+async def test_who_was_driven_out_does_not_get_back_in_by_a_place(path: Path) -> None:
+    one, other = SqliteJournal(path), SqliteJournal(path)
+    run = await one.open("r1", create=True)
+    before, at = run.place, 7.5
+    await run.append(story(), "written", at=at)
+    connection_of(one).execute("UPDATE run SET lease_until=0")
+    taken = await other.open("r1")
+    await taken.append([CallStarted("c9")], "written")
+    with pytest.raises(LeaseLost):
+        await run.append([CallStarted("c8")], "written", place=run.place)
+    await other.aclose()
+    again = await one.open("r2", create=True)
+    assert (await again.append(story(), "written", at=at)).seq == before.seq + len(story())

@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
 import orjson
 
 from surefoot.core.state.summary import summarise
-from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, UsageError
+from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, LeaseLost, UsageError
 from surefoot.types.events import VERSION, Event, RunForked, RunResumed, RunStarted
 from surefoot.types.messages import Usage
-from surefoot.types.ports import NO_RECORDS, Recorded, RunSummary
+from surefoot.types.ports import NO_RECORDS, Place, Recorded, RunSummary
 from surefoot.types.settings import written
 from surefoot.types.tools import Catalogue
 from surefoot.types.words import Posted, Resume, Word
@@ -322,13 +322,6 @@ class Segment:
     least: int
 
 
-class Tail(NamedTuple):
-    """Where a run ends: the next record is `seq`, and its hash follows `hash`."""
-
-    seq: int
-    hash: bytes
-
-
 def check_id(run_id: str) -> None:
     """Raise `UsageError` for what cannot be the id of a run."""
     if not run_id or not run_id.isprintable():
@@ -344,8 +337,8 @@ def check_fork(parent: str, at: int, records: int) -> None:
 
 
 def rows_of(
-    number: int, events: Sequence[Event], at: float, tail: Tail, summary: RunSummary
-) -> tuple[list[EventRow], list[BlobRow], Tail, RunSummary]:
+    number: int, events: Sequence[Event], at: float, tail: Place, summary: RunSummary
+) -> tuple[list[EventRow], list[BlobRow], Place, RunSummary]:
     """The rows of events that are appended to a run at that time, and how the run stands with them.
 
     Raises `JournalError` for what cannot be recorded.
@@ -361,7 +354,15 @@ def rows_of(
         rows.append((number, seq, at, VERSION, body, previous))
         summary = summarise(summary, event, at)
         seq += 1
-    return rows, blobs, Tail(seq, previous), summary
+    return rows, blobs, Place(seq, previous), summary
+
+
+def check_there(run_id: str, there: Sequence[Recorded], wanted: Place) -> None:
+    """Raise `LeaseLost` unless the record before a place is the one that is there: of an append that is made again."""
+    if [record.hash for record in there] != [wanted.hash.hex()]:
+        raise LeaseLost(
+            f"run {run_id} has other records at that place: somebody else drives it; leave it to them, or open it again"
+        )
 
 
 def lineage(row: RunRow, least: int, parent_of: Callable[[int], RunRow | None]) -> list[Segment]:

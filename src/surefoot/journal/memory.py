@@ -23,7 +23,6 @@ from typing import Any
 
 from surefoot.core.state.summary import is_listed, ready_at, summarise
 from surefoot.journal.codec import (
-    Tail,
     check_fork,
     check_id,
     decode_catalogue,
@@ -39,6 +38,7 @@ from surefoot.types.ports import (
     EVERY_RUN,
     Claimed,
     JournalStore,
+    Place,
     Recorded,
     RunFilter,
     RunPage,
@@ -82,7 +82,7 @@ class MemoryJournal:
                 raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
             if not create:
                 log = self._log(run_id)
-            elif log is None or log.tail.seq > 0:
+            elif log is None or log.place.seq > 0:
                 log = self._new(run_id)
             log.driver, log.ready_at = MemoryRun(log, self._blobs, self._keeper), None
             return log.driver
@@ -90,18 +90,18 @@ class MemoryJournal:
     async def fork(self, parent: str, at: int, run_id: str) -> None:
         """Make a run that shares the records of `parent` before `at`, at least one. Copies no events."""
         origin = self._log(parent)
-        check_fork(parent, at, origin.tail.seq)
+        check_fork(parent, at, origin.place.seq)
         with self._making:
             self._new(run_id, origin, at)
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
         """The newest runs first, but those without records. `status`: the ending's kind, "running", "interrupted"."""
-        with_records = (log for log in reversed(tuple(self._logs.values())) if log.tail.seq)
+        with_records = (log for log in reversed(tuple(self._logs.values())) if log.place.seq)
         return [log.listed() for log in islice(with_records, limit)]
 
     async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
         """The ids that begin so, of runs with records."""
-        return sorted(name for name, log in tuple(self._logs.items()) if name.startswith(prefix) and log.tail.seq)[
+        return sorted(name for name, log in tuple(self._logs.items()) if name.startswith(prefix) and log.place.seq)[
             :limit
         ]
 
@@ -122,7 +122,7 @@ class MemoryJournal:
                 since += len(records)
                 for record in records:
                     yield record
-                if log.tail.seq <= since and log.own and isinstance(log.own[-1].event, RunEnded):
+                if log.place.seq <= since and log.own and isinstance(log.own[-1].event, RunEnded):
                     return
                 await watcher.changed.wait()
         finally:
@@ -157,7 +157,8 @@ class MemoryJournal:
     async def list(self, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> RunPage:
         """A page of the runs that are wanted, newest first."""
         logs, before = reversed(tuple(self._logs.values())), place_of(after)
-        found = ((log.number, log.listed()) for log in logs if log.tail.seq and (before is None or log.number < before))
+        earlier = (log for log in logs if log.place.seq and (before is None or log.number < before))
+        found = ((log.number, log.listed()) for log in earlier)
         page = tuple(islice(((at, one) for at, one in found if is_listed(one, wanted)), limit + 1))
         more = str(page[limit - 1][0]) if len(page) > limit else ""
         return RunPage(tuple(one for _, one in page[:limit]), more)
@@ -239,11 +240,11 @@ class MemoryJournal:
                 log = self._log(line["run"])
                 record, hash_ = record_of_row(
                     log.run_id,
-                    *log.tail,
+                    *log.place,
                     row,
                     lambda digest, form: decode_catalogue(blob_in(self._blobs, digest), form),
                 )
-                log.add([record], Tail(record.seq + 1, hash_), summarise(log.summary, record.event, record.at))
+                log.add([record], Place(record.seq + 1, hash_), summarise(log.summary, record.event, record.at))
         if self._keeper is not None:
             self._keeper.known.add(line["blob"] if "blob" in line else line["run"])
 

@@ -17,7 +17,7 @@ from surefoot.core.state.summary import ready_at, status_of, summarise
 from surefoot.journal.codec import (
     Blob,
     EventRow,
-    Tail,
+    check_there,
     digest_of,
     genesis,
     rows_of,
@@ -27,6 +27,7 @@ from surefoot.types.events import Event
 from surefoot.types.ports import (
     NO_RECORDS,
     Durability,
+    Place,
     Recorded,
     RunSummary,
     Standing,
@@ -52,6 +53,11 @@ class MemoryRun:
         self._is_released = False
         self._wake: Callable[[], None] | None = None
 
+    @property
+    def place(self) -> Place:
+        """Where the next append goes."""
+        return self._log.place
+
     async def read(self, since: int = 0) -> Sequence[Event]:
         """Events from position `since` on, oldest first."""
         self._check()
@@ -63,14 +69,20 @@ class MemoryRun:
         durability: Durability = "soon",  # noqa: ARG002 - of the port
         *,
         heard: Sequence[Posted] = (),
-    ) -> None:
+        at: float | None = None,
+        place: Place | None = None,
+    ) -> Place:
         """Add events at the end, all or none, in this order. There is nothing safer than memory, whatever is asked.
 
-        Raises `JournalError` for what no journal could hold, and when it could not be kept.
+        Raises `JournalError` for what no journal could hold, and when it could not be kept; `LeaseLost` as the port
+        says.
         """
         self._check()
-        log = self._log
-        rows, blobs, tail, summary = rows_of(0, events, time.time(), log.tail, log.summary)
+        log, now = self._log, time.time() if at is None else at
+        rows, blobs, tail, summary = rows_of(0, events, now, place or log.place, log.summary)
+        if place not in (None, log.place):
+            check_there(self.run_id, log.records(max(tail.seq - 1, 0))[:1], tail)
+            return tail
         if self._keeper is not None and rows:
             self._keeper.put(log, [*self._put, *((digest, data) for digest, data, _, _ in blobs)], rows)
             self._put.clear()
@@ -78,8 +90,9 @@ class MemoryRun:
         log.add(records, tail, summary)
         if heard:
             of = {one.number: one for one in heard}
-            for at, one in enumerate(log.inbox):  # in place: another thread may be adding to it
-                log.inbox[at] = of.get(one.number, one)
+            for number, one in enumerate(log.inbox):  # in place: another thread may be adding to it
+                log.inbox[number] = of.get(one.number, one)
+        return tail
 
     async def words(self) -> Sequence[Posted]:
         """What was said to this run and has no outcome yet."""
@@ -200,19 +213,19 @@ class Log:
         self.own: list[Recorded] = []
         self.driver: MemoryRun | None = None
         self.watchers: set[Watcher] = set()
-        self.tail, summary = Tail(0, genesis(run_id)), NO_RECORDS
+        self.place, summary = Place(0, genesis(run_id)), NO_RECORDS
         if parent is not None:
             shared = parent.records(0)[:at]
-            self.tail = Tail(at, bytes.fromhex(shared[-1].hash))
+            self.place = Place(at, bytes.fromhex(shared[-1].hash))
             summary = reduce(lambda before, one: summarise(before, one.event, one.at), shared, summary)
-            if at == parent.tail.seq:
+            if at == parent.place.seq:
                 summary = parent.summary
         name = parent.run_id if parent else ""
         self.summary = replace(summary, run_id=run_id, started_at=time.time(), parent=name)
 
-    def add(self, records: Iterable[Recorded], tail: Tail, summary: RunSummary) -> None:
+    def add(self, records: Iterable[Recorded], tail: Place, summary: RunSummary) -> None:
         self.own += records
-        self.tail = tail
+        self.place = tail
         self.summary = replace(summary, run_id=self.run_id, started_at=self.summary.started_at)
         self.note()
         for watcher in tuple(self.watchers):
@@ -225,7 +238,7 @@ class Log:
     def records(self, since: int) -> list[Recorded]:
         """Those from `since` on, of all ancestors. A loop: forks may be deep."""
         pieces: list[list[Recorded]] = []
-        log, stop = self, self.tail.seq
+        log, stop = self, self.place.seq
         while log is not None and stop > since:
             pieces.append(log.own[max(since - log.at, 0) : max(stop - log.at, 0)])
             log, stop = log.parent, min(stop, log.at)

@@ -14,12 +14,12 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from surefoot.journal.codec import Tail, check_fork, genesis
+from surefoot.journal.codec import check_fork, genesis
 from surefoot.journal.sqlite_list import Lister
 from surefoot.journal.sqlite_open import OpenFile, SqliteRun
 from surefoot.journal.sqlite_write import EVERY
 from surefoot.types.errors import JournalError, RunBusy, UsageError
-from surefoot.types.ports import EVERY_RUN, NO_RECORDS, Claimed, Recorded, RunFilter, RunPage, RunSummary
+from surefoot.types.ports import EVERY_RUN, NO_RECORDS, Claimed, Place, Recorded, RunFilter, RunPage, RunSummary
 from surefoot.types.words import Posted, Word
 
 _POLL_S = 0.2
@@ -62,7 +62,7 @@ class SqliteJournal:
         number, began = file.create(run_id) if create else (file.take(run_id), None)
         if began is not None:  # what was just made has nothing to be read
             summary = replace(NO_RECORDS, run_id=run_id, started_at=began)
-            head, tail = None, Tail(0, genesis(run_id))
+            head, tail = None, Place(0, genesis(run_id))
         else:
             try:
                 head, tail, summary = file.reader.standing(run_id)

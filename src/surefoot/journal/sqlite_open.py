@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from surefoot.core.state.summary import ready_at
-from surefoot.journal.codec import BlobRow, RunRow, Tail, check_id, digest_of, genesis, rows_of
+from surefoot.journal.codec import BlobRow, RunRow, check_id, check_there, digest_of, genesis, rows_of
 from surefoot.journal.heads import Head, Heads, head_of, heads_of
 from surefoot.journal.sqlite_file import (
     FORMAT,
@@ -30,7 +30,7 @@ from surefoot.journal.sqlite_read import Reader
 from surefoot.journal.sqlite_write import SUMMARY_LAG, Note, Writer, put_summary
 from surefoot.types.errors import JournalError, RunBusy, RunExists, UsageError
 from surefoot.types.events import Event
-from surefoot.types.ports import Durability, RunSummary, Standing
+from surefoot.types.ports import Durability, Place, RunSummary, Standing
 from surefoot.types.words import Posted
 
 _DELETE = (
@@ -219,7 +219,7 @@ class OpenFile:
 class SqliteRun:
     """A `RunJournal` of one run in a SQLite file."""
 
-    def __init__(self, file: OpenFile, number: int, tail: Tail, summary: RunSummary, synced: int) -> None:
+    def __init__(self, file: OpenFile, number: int, place: Place, summary: RunSummary, synced: int) -> None:
         self.run_id = summary.run_id
         head = head_of(self.run_id, 0, b"", 0)
         self._mark = head.key, head.name
@@ -227,10 +227,15 @@ class SqliteRun:
         self._synced = synced
         self._file = file
         self._number = number
-        self._tail = tail
+        self._place = place
         self._blobs: dict[str, BlobRow] = {}
         self._is_released = False
         self._wake: Callable[[], None] | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where the next append goes."""
+        return self._place
 
     async def read(self, since: int = 0) -> Sequence[Event]:
         """Events from position `since` on, oldest first. Raises `JournalCorrupt`, never gives a part."""
@@ -242,36 +247,47 @@ class SqliteRun:
         return [record.event for record in records]
 
     async def append(
-        self, events: Sequence[Event], durability: Durability = "soon", *, heard: Sequence[Posted] = ()
-    ) -> None:
-        """Add events at the end, all or none, in this order. Returns when they are as safe as asked.
+        self,
+        events: Sequence[Event],
+        durability: Durability = "soon",
+        *,
+        heard: Sequence[Posted] = (),
+        at: float | None = None,
+        place: Place | None = None,
+    ) -> Place:
+        """Add events at the end, all or none, in this order. Returns when they are as safe as asked; the place then.
 
-        Raises `JournalError` when these, or any before them, could not be written.
+        Raises `JournalError` when these, or any before them, could not be written; `LeaseLost` as the port says.
         """
         self._check()
-        writer, number = self._file.writer, self._number
-        rows, blobs, tail, summary = rows_of(number, events, time.time(), self._tail, self._summary)
-        if blobs:
-            blobs = [blob for blob in blobs if not self._file.reader.has_blob(blob[0])]
-        if self._blobs:
-            blobs = [*self._blobs.values(), *blobs]
-            self._blobs.clear()
-        self._tail, self._summary = tail, summary
-        if durability == "synced":
-            self._synced = tail.seq
-        writer.add(rows, blobs, number, self._note, heard)
+        writer, number, now = self._file.writer, self._number, time.time() if at is None else at
+        rows, blobs, tail, summary = rows_of(number, events, now, place or self._place, self._summary)
+        if place in (None, self._place):
+            if blobs:
+                blobs = [blob for blob in blobs if not self._file.reader.has_blob(blob[0])]
+            if self._blobs:
+                blobs = [*self._blobs.values(), *blobs]
+                self._blobs.clear()
+            self._place, self._summary = tail, summary
+            if durability == "synced":
+                self._synced = tail.seq
+            writer.add(rows, blobs, number, self._note, heard)
+        else:
+            writer.flush()
+            check_there(self.run_id, self._file.reader.load(self.run_id, max(tail.seq - 1, 0), 1)[0], tail)
         if durability == "soon":
             writer.soon()
-            return
+            return tail
         await self._written()
         if durability == "synced":
             await writer.synced()
+        return tail
 
     async def put_blob(self, data: bytes) -> str:
         """Keep bytes under their SHA-256 (hex), which is returned. Written with the next append."""
         self._check()
         digest = digest_of(data)
-        self._blobs[digest] = (digest, data, self._number, self._tail.seq)
+        self._blobs[digest] = (digest, data, self._number, self._place.seq)
         return digest
 
     async def get_blob(self, digest: str) -> bytes:
@@ -337,7 +353,8 @@ class SqliteRun:
         is_due = is_due or (now.status, now.standing, now.questions) != (was.status, was.standing, was.questions)
         if is_due:
             self._kept = now
-        return Note(self._number, self._file.token, Head(key, *self._tail, self._synced, name), now if is_due else None)
+        head = Head(key, *self._place, self._synced, name)
+        return Note(self._number, self._file.token, head, now if is_due else None)
 
     async def _written(self) -> None:
         writer = self._file.writer

@@ -22,7 +22,6 @@ from surefoot.core.state.summary import status_of, summarise
 from surefoot.journal.codec import (
     RunRow,
     Segment,
-    Tail,
     decode_catalogue,
     digest_of,
     genesis,
@@ -34,7 +33,7 @@ from surefoot.journal.codec import (
 from surefoot.journal.heads import DamagedHead, Head, Heads, head_of, heads_of, key_of
 from surefoot.journal.sqlite_file import FILE_ERRORS, code_of, file_error, form_of, translate_errors
 from surefoot.types.errors import JournalCorrupt, JournalError, RunUnknown, UsageError
-from surefoot.types.ports import NO_RECORDS, Recorded, RunSummary
+from surefoot.types.ports import NO_RECORDS, Place, Recorded, RunSummary
 from surefoot.types.tools import Catalogue
 
 ACCEPT = "surefoot journal accept"
@@ -125,11 +124,11 @@ class Reader:
             found = self._heads.all() if self._heads is not None else ()
             return {number: head for number, head in found if head is not None}
 
-    def tail(self, run_id: str) -> Tail:
+    def tail(self, run_id: str) -> Place:
         """Where the run ends now. Raises `JournalCorrupt` when that is too early."""
         return self._tail(self._found(run_id))
 
-    def end(self, run_id: str) -> Tail:
+    def end(self, run_id: str) -> Place:
         """Where the records end that are there."""
         return self._end(self._found(run_id).segments)
 
@@ -140,7 +139,7 @@ class Reader:
         """
         return self._proven_head(self._found(run_id))
 
-    def standing(self, run_id: str) -> tuple[Head | None, Tail, RunSummary]:
+    def standing(self, run_id: str) -> tuple[Head | None, Place, RunSummary]:
         """All that whoever drives a run goes on from. Raises as `head` and `tail` do."""
         found = self._found(run_id)
         head, tail = self._proven_head(found), self._tail(found)
@@ -224,7 +223,7 @@ class Reader:
         found = self._found(run_id)
         return self._summary(found, self._tail(found))
 
-    def _summary(self, found: _Found, tail: Tail) -> RunSummary:
+    def _summary(self, found: _Found, tail: Place) -> RunSummary:
         """What is kept of a run, brought up to date by the records that came since."""
         row, segments = found.row, found.segments
         is_kept = tail.seq > 0 and form_of(self._db) > 1
@@ -261,22 +260,22 @@ class Reader:
         least = head.least if isinstance(head, Head) else 0
         return _Found(row, lineage(row, least, lambda number: self._run("number", number)), head)
 
-    def _tail(self, found: _Found) -> Tail:
+    def _tail(self, found: _Found) -> Place:
         tail, own = self._end(found.segments), found.segments[-1]
         if tail.seq < own.least:
             raise self._missing(own.run_id, tail.seq, own.least)
         return tail
 
-    def _end(self, segments: Sequence[Segment]) -> Tail:
+    def _end(self, segments: Sequence[Segment]) -> Place:
         own = segments[-1]
         match self._one(_LAST, own.number):
             case None:
                 before = self._hash_before(segments, own.start)
                 if before is None:
                     raise JournalCorrupt(own.run_id, own.start - 1, "the record is missing")
-                return Tail(own.start, before)
+                return Place(own.start, before)
             case (int(seq), bytes(hash_), _):
-                return Tail(seq + 1, hash_)
+                return Place(seq + 1, hash_)
             case _:
                 raise JournalCorrupt(own.run_id, 0, "its last record is damaged")
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Literal
 
-from surefoot.journal.codec import decode, decode_catalogue, digest_of, encode
+from surefoot.journal.codec import decode, decode_catalogue, digest_of, encode, rows_of
 from surefoot.types.events import VERSION, Event
 from surefoot.types.ports import (
     EVERY_RUN,
+    NO_RECORDS,
     Claimed,
     Durability,
     JournalStore,
+    Place,
     Recorded,
     RunFilter,
     RunJournal,
@@ -126,14 +129,24 @@ class AroundRun:
         self.listen = journal.listen
         self.release = journal.release
 
+    @property
+    def place(self) -> Place:
+        return self._journal.place
+
 
 class _CheckedRun(AroundRun):
     async def append(
-        self, events: Sequence[Event], durability: Durability = "soon", *, heard: Sequence[Posted] = ()
-    ) -> None:
+        self,
+        events: Sequence[Event],
+        durability: Durability = "soon",
+        *,
+        heard: Sequence[Posted] = (),
+        at: float | None = None,
+        place: Place | None = None,
+    ) -> Place:
         for event in events:
             check_comes_back(event)
-        await self._journal.append(events, durability, heard=heard)
+        return await self._journal.append(events, durability, heard=heard, at=at, place=place)
 
 
 def check_comes_back(event: Event) -> None:
@@ -236,14 +249,14 @@ class _CrashingRun:
     """
 
     def __init__(self, journal: RunJournal, store: CrashingStore) -> None:
-        self.run_id = journal.run_id
+        self.run_id, self.place = journal.run_id, journal.place
         self.vanish = journal.release  # it holds the run no more
         self._journal = journal
         self._store = store
         self.words = journal.words
         self.listen = journal.listen
         self._waiting: list[
-            tuple[tuple[Event, ...], tuple[bytes, ...], Sequence[Posted]]
+            tuple[tuple[Event, ...], tuple[bytes, ...], Sequence[Posted], float]
         ] = []  # appends, with their bytes
         self._blobs: dict[str, bytes] = {}
         self._written = 0  # how many of those that wait
@@ -254,12 +267,21 @@ class _CrashingRun:
         return await self._journal.read(since)
 
     async def append(
-        self, events: Sequence[Event], durability: Durability = "soon", *, heard: Sequence[Posted] = ()
-    ) -> None:
+        self,
+        events: Sequence[Event],
+        durability: Durability = "soon",
+        *,
+        heard: Sequence[Posted] = (),
+        at: float | None = None,
+        place: Place | None = None,
+    ) -> Place:
         await self._store.begin("append")
-        for event in events:
-            encode(event)  # what cannot be recorded is refused at once, as by the store behind
-        self._waiting.append((tuple(events), tuple(self._blobs.values()), heard))
+        if place not in (None, self.place):
+            await self.pass_on()
+            return await self._journal.append(events, durability, heard=heard, at=at, place=place)
+        now = time.time() if at is None else at  # what cannot be recorded is refused at once, as by the store behind
+        self.place = rows_of(0, events, now, self.place, NO_RECORDS)[2]
+        self._waiting.append((tuple(events), tuple(self._blobs.values()), heard, now))
         self._blobs.clear()
         if durability != "soon":
             await self.pass_on(durability)
@@ -272,6 +294,7 @@ class _CrashingRun:
             self._is_due = True
             asyncio.get_running_loop().call_soon(turn)
         await self._store.end("append")
+        return self.place
 
     async def put_blob(self, data: bytes) -> str:
         await self._store.begin("put_blob")
@@ -299,10 +322,10 @@ class _CrashingRun:
     async def pass_on(self, durability: Durability = "written") -> None:
         """Give what waits to the store behind."""
         waiting, self._waiting, self._written = self._waiting, [], 0
-        for number, (events, blobs, heard) in enumerate(waiting, 1):
+        for number, (events, blobs, heard, at) in enumerate(waiting, 1):
             for data in blobs:
                 await self._journal.put_blob(data)
-            await self._journal.append(events, durability if number == len(waiting) else "soon", heard=heard)
+            await self._journal.append(events, durability if number == len(waiting) else "soon", heard=heard, at=at)
 
     def lose(self) -> None:
         """Forget what would not be in a file by now."""

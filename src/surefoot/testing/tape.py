@@ -41,7 +41,7 @@ from surefoot.types.events import (
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, TextDelta
 from surefoot.types.moves import Act, Think, WorldMove
 from surefoot.types.outcomes import Cancelled
-from surefoot.types.ports import Durability, RunJournal
+from surefoot.types.ports import Durability, Place, RunJournal
 from surefoot.types.task import Task
 from surefoot.types.tools import ToolSpec
 from surefoot.types.words import Posted
@@ -193,8 +193,14 @@ class PlayedRun(AroundRun):
         return self._tape
 
     async def append(
-        self, events: Sequence[Event], durability: Durability = "soon", *, heard: Sequence[Posted] = ()
-    ) -> None:
+        self,
+        events: Sequence[Event],
+        durability: Durability = "soon",
+        *,
+        heard: Sequence[Posted] = (),
+        at: float | None = None,
+        place: Place | None = None,
+    ) -> Place:
         for ahead, event in enumerate(events):
             if self._tape is None and isinstance(event, RunStarted):
                 self._tape = self.store.take(self.run_id, event)
@@ -217,8 +223,9 @@ class PlayedRun(AroundRun):
                 raise await self.broken_off()
             told = differing(encoded(was) if was else "nothing", encoded(event))
             raise self.store.miss(f"record {at} of {_named(tape)} {told}")
-        await self._journal.append(events, durability, heard=heard)
+        stands = await self._journal.append(events, durability, heard=heard, at=at, place=place)
         self.tape.advance(len(events))
+        return stands
 
     async def broken_off(self) -> Miss:
         """What to raise where the recorded run was broken off, unless the test breaks off this one too, in time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from surefoot.types.dataclass import dataclass, field
 from surefoot.types.events import Event
@@ -244,11 +244,20 @@ class Recorded:
     event: Event
 
 
+class Place(NamedTuple):
+    """Where a run stands: the next record is `seq`, and its hash follows `hash` (32 bytes)."""
+
+    seq: int
+    hash: bytes
+
+
 class RunJournal(Protocol):
-    """The journal of one run, opened by the one who drives it."""
+    """The journal of one run, opened by the one who drives it. `place` is where the next append goes."""
 
     @property
     def run_id(self) -> str: ...
+    @property
+    def place(self) -> Place: ...
 
     async def read(self, since: int = 0) -> Sequence[Event]:
         """Events from position `since` on (0 is the first), oldest first; empty when there are none.
@@ -259,12 +268,21 @@ class RunJournal(Protocol):
         ...
 
     async def append(
-        self, events: Sequence[Event], durability: Durability = "soon", *, heard: Sequence[Posted] = ()
-    ) -> None:
-        """Add events at the end, all or none, in this order. Returns when they are as safe as asked.
+        self,
+        events: Sequence[Event],
+        durability: Durability = "soon",
+        *,
+        heard: Sequence[Posted] = (),
+        at: float | None = None,
+        place: Place | None = None,
+    ) -> Place:
+        """Add events at the end, all or none, in this order. Returns when they are as safe as asked; the place then.
 
         `heard` are words of the inbox with what came of them, kept in the same piece: a word counts once. MUST raise
         `JournalError` when an earlier append that was queued could not be written. MUST NOT reorder.
+
+        `at` is the time of the records, now where none is given. At a `place` that is not the end, MUST return as if
+        written where the same records (equal hashes) stand there, else raise `LeaseLost`. Source: spec/scale.md, 2.1.
         """
         ...
 
