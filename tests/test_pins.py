@@ -14,9 +14,10 @@ from surefoot import Agent, Budget, LoopConfig
 from surefoot.core.loop.replay import replay
 from surefoot.core.text.json import pin_of
 from surefoot.journal.memory import MemoryJournal
+from surefoot.journal.side import MemorySide
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
-from surefoot.runtime.pins import LONGEST_DIFF, Pins, difference, pins_file
+from surefoot.runtime.pins import LONGEST_DIFF, PINS, Pins, difference
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.tools.mcp.config import McpServer
@@ -74,6 +75,10 @@ def selected(events: list[Event]) -> list[ToolsSelected]:
     return [event for event in events if isinstance(event, ToolsSelected)]
 
 
+def pins_file(store: SqliteJournal) -> Path:
+    return Path(store.side.place(PINS))
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> SqliteJournal:
     return SqliteJournal(tmp_path / "runs.db")
@@ -86,9 +91,9 @@ async def test_the_first_sight_is_recorded_and_the_second_says_nothing(store: Sq
     assert "library__keep" in told.visible
     assert (told.dropped, told.warnings) == ((), ())
     await first.aclose()
-    kept = json.loads(pins_file(store.path).read_text())
-    assert pins_file(store.path).parent == tmp_path
-    assert stat.S_IMODE(pins_file(store.path).stat().st_mode) == 0o600 or sys.platform == "win32"
+    kept = json.loads(pins_file(store).read_text())
+    assert pins_file(store).parent == tmp_path
+    assert stat.S_IMODE(pins_file(store).stat().st_mode) == 0o600 or sys.platform == "win32"
     assert (kept["library__keep"]["pin"], kept["library__keep"]["by"]) == (pin_of(Served().spec), "first use")
     _, events, again = await played(SqliteJournal(store.path), Served())
     assert selected(events) == []
@@ -111,7 +116,7 @@ async def test_a_change_hides_the_tool_in_the_next_run_and_shows_what_changed(st
     (refused,) = [e for e in events if isinstance(e, CallJudged)]
     assert isinstance(refused.decision, Deny)
     await agent.aclose()
-    Pins.beside(store).take([evil.spec], "Ada")
+    await Pins(store.side).take([evil.spec], "Ada")
     _, events, agent = await played(SqliteJournal(store.path), evil)
     assert selected(events) == []
     await agent.aclose()
@@ -132,8 +137,8 @@ async def test_strict_pins_hide_what_no_person_has_pinned(store: SqliteJournal) 
         (told,) = selected(events)
         assert [(name, stage) for name, stage, _ in told.dropped] == [("library__keep", "pin")]
         await agent.aclose()
-    assert not pins_file(store.path).exists()
-    Pins.beside(store).take([Served().spec], "Ada")
+    assert not pins_file(store).exists()
+    await Pins(store.side).take([Served().spec], "Ada")
     _, events, agent = await played(SqliteJournal(store.path), Served(), config=STRICT)
     assert selected(events) == []
     await agent.aclose()
@@ -146,7 +151,7 @@ async def test_what_is_accepted_meanwhile_counts_for_the_next_run_of_an_agent_th
     agent = Agent(ScriptedModel(["no", "yes"]), tools=[Served()], journal=store, config=STRICT)
     await agent.run(TASK, watch=seen.append)
     assert len([e for e in seen if isinstance(e, ToolsSelected)]) == 1
-    Pins.beside(store).take([Served().spec], "Ada")
+    await Pins(store.side).take([Served().spec], "Ada")
     await agent.run(TASK, watch=seen.append)
     assert len([e for e in seen if isinstance(e, ToolsSelected)]) == 1
     await agent.aclose()
@@ -157,27 +162,27 @@ async def test_without_a_guard_nothing_is_pinned(store: SqliteJournal) -> None:
         _, events, agent = await played(SqliteJournal(store.path), Served(), config=config)
         assert selected(events) == []
         await agent.aclose()
-    assert not pins_file(store.path).exists()
+    assert not pins_file(store).exists()
 
 
 @pytest.mark.parametrize("written", ["no JSON", "[]", '{"library__keep": 3}', '{"library__keep": {}}'])
 async def test_a_file_that_is_no_pins_is_not_believed(store: SqliteJournal, written: str) -> None:
-    pins_file(store.path).write_text(written)
+    pins_file(store).write_text(written)
     with pytest.raises(JournalError, match=r"runs\.db\.pins\.json"):
         await played(store, Served())
     await store.aclose()
 
 
-def test_a_difference_tells_each_line_and_an_event_has_the_beginning_of_it() -> None:
-    pins = Pins(None)
-    pins.take([Served().spec], "Ada")
-    assert [told for _, told in pins.look([Served().spec])] == [""]
+async def test_a_difference_tells_each_line_and_an_event_has_the_beginning_of_it() -> None:
+    pins = Pins(MemorySide())
+    await pins.take([Served().spec], "Ada")
+    assert [told for _, told in await pins.look([Served().spec])] == [""]
     long = Served("\n".join(f"order {n}" for n in range(500))).spec
-    ((_, told),) = pins.look([long])
+    ((_, told),) = await pins.look([long])
     assert told is not None
     assert "order 499" in told
-    assert len(pins.check([long], "first-use").hidden["library__keep"]) < LONGEST_DIFF + 100
-    assert [told for _, told in pins.look([Served(name="library__other").spec])] == [None]
+    assert len((await pins.check([long], "first-use")).hidden["library__keep"]) < LONGEST_DIFF + 100
+    assert [told for _, told in await pins.look([Served(name="library__other").spec])] == [None]
     assert difference({"pin": "0" * 64, **dict.fromkeys(("server", "output"))}, Served().spec)
 
 

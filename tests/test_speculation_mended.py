@@ -21,7 +21,6 @@ from surefoot.core.text.json import pin_of
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
-from surefoot.runtime.trajectories import paths_file
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.tools.function import tool
@@ -319,7 +318,7 @@ async def remembering(
     store = SqliteJournal(journal)
     events = await events_of(store, run.id)
     await store.aclose()
-    file = paths_file(journal)
+    file = journal.with_name(f"{journal.name}.paths.json")
     return run, events, orjson.loads(file.read_bytes()) if file.exists() else []
 
 
@@ -361,7 +360,7 @@ async def test_a_run_in_which_a_person_spoke_teaches_nothing_in_any_step(tmp_pat
     run = await agent.resume(run.id)
     await agent.aclose()
     assert (run.status, world.done[-1]) == ("completed", f"pay {OTHER} 75")
-    assert not paths_file(journal).exists()
+    assert not journal.with_name(f"{journal.name}.paths.json").exists()
 
 
 async def test_a_limit_that_a_person_lifted_is_a_word_of_a_person(tmp_path: Path) -> None:
@@ -375,7 +374,7 @@ async def test_a_limit_that_a_person_lifted_is_a_word_of_a_person(tmp_path: Path
     run = await agent.resume(run.id)
     await agent.aclose()
     assert run.status == "completed"
-    assert not paths_file(journal).exists()
+    assert not journal.with_name(f"{journal.name}.paths.json").exists()
 
 
 @pytest.mark.parametrize("amount", ["-900", "\u2212900", "$-900", "-$900", "-1,200.50"])

@@ -17,7 +17,7 @@ from surefoot import Agent, LoopConfig
 from surefoot.core.loop.trajectory import kept
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
-from surefoot.runtime.trajectories import Trajectories, paths_file
+from surefoot.runtime.trajectories import PATHS, Trajectories
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.tools.function import tool
 from surefoot.types.errors import JournalError, ModelUnreachable
@@ -38,6 +38,10 @@ NO_OPINION = '{"branches": []}'
 WORDS = '{"branches": [{"tool_name": "__response__"}]}'
 _NO_TOOLS = Catalogue()
 Calls = tuple[tuple[str, Mapping[str, object]], ...]
+
+
+def paths_file(journal: Path) -> Path:
+    return Path(SqliteJournal(journal).side.place(PATHS))
 
 
 @dataclass
@@ -268,12 +272,12 @@ def test_the_least_used_make_room() -> None:
 
 
 @pytest.mark.parametrize("content", [b"{", b"{}", b'[{"key": 3}]', b"\xff"])
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "j.paths.json"
-    file.write_bytes(content)
+async def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, content: bytes) -> None:
+    side = SqliteJournal(tmp_path / "j").side
+    paths_file(tmp_path / "j").write_bytes(content)
     with pytest.raises(JournalError, match=r"cannot be read; mend it"):
-        Trajectories(file).of(_NO_TOOLS)
+        await Trajectories(side).of(_NO_TOOLS)
 
 
-def test_without_a_file_paths_live_as_long_as_the_agent() -> None:
-    assert Trajectories.beside(object()).of(_NO_TOOLS) == {}
+async def test_without_a_file_there_are_no_paths(tmp_path: Path) -> None:
+    assert await Trajectories(SqliteJournal(tmp_path / "j").side).of(_NO_TOOLS) == {}

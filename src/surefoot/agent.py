@@ -139,7 +139,7 @@ class Agent(Held, Voice[Out_co]):
         asked = (one for one in given if isinstance(one, AgentTool))
         tools, shape = bound_tools((*given, *own), services), shape_of(self.output)
         object.__setattr__(self, "config", with_shape(self.config, shape, tools))
-        offers = Offers(tools, self.config, self.mcp, Pins.beside(store), self.wrap_tools)
+        offers = Offers(tools, self.config, self.mcp, Pins(store.side), self.wrap_tools)
         for name, value in (
             ("_admission", Admission(self.max_concurrent_runs)),
             ("_cast", parts),
@@ -148,7 +148,7 @@ class Agent(Held, Voice[Out_co]):
             ("_offers", offers),
             ("_services", services),
             ("_knowledge", known),
-            ("_paths", Trajectories.beside(store)),
+            ("_paths", Trajectories(store.side)),
             ("_used", (store, *((known,) if known else ()), *offers.used, *parts.used, *asked)),
             ("_prompts", chosen_templates(self.reasoner, self.thinking, parts.thinks, self.prompts)),
         ):

@@ -12,7 +12,6 @@ from cli_world import Command, calls, chat_server, run_id_in, says, typed
 
 from surefoot.cli.runs import answer_on
 from surefoot.core.text.json import pin_of
-from surefoot.runtime.pins import pins_file
 
 HOSTILE = Path(__file__).parents[1] / "tools" / "mcp_hostile.py"
 TOOLS = """
@@ -84,7 +83,7 @@ def test_check_accepts_a_pin_by_name_and_shows_a_change(surefoot: Command, folde
     taken = surefoot("check", *options(folder), "--accept", "far__echo", "--by", "Ada", "--json")
     row = next(row for row in taken.json_lines if row["name"] == "far__echo")
     assert row["pinned"] == "same"
-    file = pins_file(folder / ".surefoot" / "journal.db")
+    file = folder / ".surefoot" / "journal.db.pins.json"
     kept = json.loads(file.read_text())
     assert (kept["far__echo"]["by"], kept["far__echo"]["pin"]) == ("Ada", row["pin"])
     kept["far__echo"] |= {"pin": pin_of.__name__, "description": "It was harmless."}

@@ -31,8 +31,9 @@ from surefoot.cli.suggest import suggest
 from surefoot.core.gate.effects import bare_name, guess, is_called_directory
 from surefoot.core.state.pager import pager_spec
 from surefoot.core.text.json import pin_of
+from surefoot.journal.memory import store_of
 from surefoot.runtime.offers import selection
-from surefoot.runtime.pins import Pins, pins_file
+from surefoot.runtime.pins import Pins
 from surefoot.telling.text import Line, count, json_line, visible
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.offers import Listing
@@ -42,6 +43,7 @@ from surefoot.types.declaration import as_declared
 from surefoot.types.errors import UsageError
 from surefoot.types.events import ToolsSelected
 from surefoot.types.guard import GuardConfig
+from surefoot.types.ports import JournalStore
 from surefoot.types.tools import Catalogue, Effect, ToolSpec
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ def check(
     if is_suggesting:
         print(suggest(specs), end="")
         raise typer.Exit(DONE)
-    pins = Pins(pins_file(path))
+    taken: list[ToolSpec] = []
     if accept:
         if not by.strip():
             raise UsageError("--accept needs the name of whoever looked at the tool: give --by")
@@ -131,8 +133,8 @@ def check(
         if unknown := [name for name in accept if name not in foreign]:
             known = f"there are {', '.join(foreign)}" if foreign else "none is configured"
             raise UsageError(f"--accept {unknown[0]}: no such foreign tool; {known}")
-        pins.take([foreign[name] for name in accept], by)
-    found = checked(specs, replace(limits, guard=guard), pins)
+        taken = [foreign[name] for name in accept]
+    found = checked(specs, replace(limits, guard=guard), asyncio.run(_pinned(store_of(path), specs, taken, by)))
     if as_json:
         for one in found:
             print(json_line(one))
@@ -141,12 +143,30 @@ def check(
     raise typer.Exit(DONE)
 
 
-def checked(specs: Sequence[ToolSpec], config: LoopConfig, pins: Pins) -> list[Checked]:
-    """The tools as the gate would take them, in their order. Raises `ConfigError` as `selection` does."""
+async def _pinned(
+    store: JournalStore, specs: Sequence[ToolSpec], taken: Sequence[ToolSpec], by: str
+) -> Sequence[tuple[ToolSpec, str | None]]:
+    """How foreign tools differ from their pins, once those that were `taken` are pinned."""
+    pins = Pins(store.side)
+    try:
+        if taken:
+            await pins.take(taken, by)
+        return await pins.look(specs)
+    finally:
+        await store.aclose()
+
+
+def checked(
+    specs: Sequence[ToolSpec], config: LoopConfig, differences: Sequence[tuple[ToolSpec, str | None]]
+) -> list[Checked]:
+    """The tools as the gate would take them, in their order. Raises `ConfigError` as `selection` does.
+
+    `differences` is what `Pins.look` gives of them.
+    """
     guard = config.guard or GuardConfig()
     (selected,) = selection(Catalogue((*specs, pager_spec())), config) or (ToolsSelected(()),)
     dropped = {name: f"{stage}: {why}" for name, stage, why in selected.dropped}
-    pinned = {spec.name: "new" if told is None else told or "same" for spec, told in pins.look(specs)}
+    pinned = {spec.name: "new" if told is None else told or "same" for spec, told in differences}
     found: list[Checked] = []
     for spec in specs:
         taken, said = guess(spec, guard.guess), guess(spec, "all")

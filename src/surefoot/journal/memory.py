@@ -4,7 +4,8 @@ Events are kept as they are; a fork holds its parent and the place where it left
 the chain, and so that what no file could hold is refused here too. Event loops on several threads may share a journal.
 
 Whoever gives `keep` has what is encoded as lines of JSON, to be kept where they like, and begins another journal with
-them. A line is a run (with the one that it was forked from), bytes that are kept beside records, or a record.
+them. A line is a run (with the one that it was forked from), bytes that are kept beside records, a record, or what is
+kept beside the runs.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from surefoot.journal.codec import (
     same_word,
 )
 from surefoot.journal.memory_log import Changes, Keep, Keeper, Log, MemoryRun, Watcher, blob_in
+from surefoot.journal.side import MemorySide
 from surefoot.types.errors import JournalError, RunBusy, RunExists, RunUnknown, UsageError
 from surefoot.types.events import RunEnded
 from surefoot.types.ports import (
@@ -63,6 +65,7 @@ class MemoryJournal:
         self._words = self._made = 0
         self._changes = Changes()
         self._keeper = None if keep is None else Keeper(keep)
+        self.side = MemorySide(None if self._keeper is None else self._keeper.put_side)
         for number, line in enumerate(lines):
             try:
                 self._take(json.loads(line))
@@ -232,6 +235,9 @@ class MemoryJournal:
                 if digest_of(whole := b64decode(data)) != digest:
                     raise ValueError("its bytes were altered")
                 self._blobs[digest] = whole
+            case {"side": str(name), "data": str(data)}:
+                self.side.kept[name] = b64decode(data)
+                return
             case {"run": str(run_id), "parent": parent, "fork": int(at), "began": float(began)}:
                 log = self._new(run_id, None if parent is None else self._log(parent), at)
                 log.summary = replace(log.summary, started_at=began)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
@@ -154,8 +154,6 @@ class Keeper:
 
     def put(self, log: Log, blobs: Iterable[Blob], rows: Iterable[EventRow]) -> None:
         with self._at_work:
-            if self._has_failed:
-                raise JournalError("an earlier record could not be kept; start a new journal from the lines that were")
             parent = None if log.parent is None else log.parent.run_id
             run = {"run": log.run_id, "parent": parent, "fork": log.at, "began": log.summary.started_at}
             new = {log.run_id: run, **{name: {"blob": name, "data": b64encode(data).decode()} for name, data in blobs}}
@@ -163,13 +161,22 @@ class Keeper:
                 {"run": log.run_id, "seq": seq, "at": at, "form": form, "hash": hash_.hex(), "body": body.decode()}
                 for _, seq, at, form, body, hash_ in rows
             ]
-            self._has_failed = True
-            try:
-                self._keep([json.dumps(line) for line in lines])
-            except Exception as error:
-                raise JournalError(f"a record could not be kept: {error}") from error
-            self._has_failed = False
+            self._put(lines)
             self.known |= new.keys()
+
+    def put_side(self, name: str, data: bytes) -> None:
+        with self._at_work:
+            self._put([{"side": name, "data": b64encode(data).decode()}])
+
+    def _put(self, lines: Iterable[Mapping[str, object]]) -> None:
+        if self._has_failed:
+            raise JournalError("an earlier record could not be kept; start a new journal from the lines that were")
+        self._has_failed = True
+        try:
+            self._keep([json.dumps(line) for line in lines])
+        except Exception as error:
+            raise JournalError(f"a record could not be kept: {error}") from error
+        self._has_failed = False
 
 
 class Watcher:

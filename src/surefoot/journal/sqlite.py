@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from surefoot.journal.codec import check_fork, genesis
+from surefoot.journal.side import FileSide
+from surefoot.journal.sqlite_file import owners_of
 from surefoot.journal.sqlite_list import Lister
 from surefoot.journal.sqlite_open import OpenFile, SqliteRun
 from surefoot.journal.sqlite_write import EVERY
@@ -46,6 +48,11 @@ class SqliteJournal:
     def path(self) -> Path:
         """Where the file is."""
         return self._path
+
+    @property
+    def side(self) -> FileSide:
+        """What is kept beside the runs, in files beside this one."""
+        return FileSide(self._path, owners_of(self._path))
 
     async def open(self, run_id: str, *, create: bool = False) -> SqliteRun:
         """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.

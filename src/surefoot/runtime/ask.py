@@ -310,7 +310,7 @@ async def _hypothesised(asker: Asker, state: State, gate: GateRecord, tree_id: s
     found: list[HypothesisBranch] = []
     unfit = 0
     if gate.known.config.memory and asker.world.paths is not None:
-        known = asker.world.paths.of(state.tools)
+        known = await asker.world.paths.of(state.tools)
         found += [one for one in recalled(state, known.values()) if _fits(one, state.tools) is not None]
         found = found[: MOST_BRANCHES - 1]
     reply = await asker.ask(hypotheses_prompt(state, gate))

@@ -13,6 +13,7 @@ from surefoot.core.guard.resume import guard_of
 from surefoot.core.select.profile import apply, canonical
 from surefoot.core.state.pager import READ_RESULT, pager_spec
 from surefoot.core.state.state import State
+from surefoot.journal.side import MemorySide
 from surefoot.runtime.pins import NOTHING_PINNED, Pinned, Pins
 from surefoot.tools.function import FunctionTool, ToolWrapper, wrapped_in
 from surefoot.tools.function import tool as as_tool
@@ -176,7 +177,7 @@ class Offers:
         self._wrappers = wrappers
         self._config = config
         self._declared = config.guard.declared if config.guard is not None else _UNDECLARED
-        self._pins = pins or Pins(None)
+        self._pins = pins or Pins(MemorySide())
         self._servers = None if mcp is None else _servers(mcp)
         self._made = None if self._servers else ((), NOTHING_PINNED, self._offered((), NOTHING_PINNED))
 
@@ -191,7 +192,7 @@ class Offers:
         served = await self._servers.tools() if self._servers else ()
         guard, pinned = self._config.guard, NOTHING_PINNED
         if guard is not None and guard.mode != "off":
-            pinned = self._pins.check((tool.spec for tool in (*self._own.values(), *served)), guard.pins)
+            pinned = await self._pins.check((tool.spec for tool in (*self._own.values(), *served)), guard.pins)
         made = self._made  # read once: an event loop on another thread has connections, and so tools, of its own
         if made is None or served is not made[0] or pinned != made[1]:
             made = self._made = (served, pinned, self._offered(served, pinned))

@@ -38,6 +38,7 @@ class _AroundStore:
 
     def __init__(self, store: JournalStore) -> None:
         self._store = store
+        self.side = store.side
         self.subscribe = store.subscribe
 
     async def settle(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
+from surefoot.types.archive import Archive
 from surefoot.types.dataclass import dataclass, field
 from surefoot.types.events import Event
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ToolProgress, Traits, Usage, models_line
@@ -314,7 +315,7 @@ class RunJournal(Protocol):
         ...
 
 
-class JournalStore(Protocol):
+class JournalStore(Archive, Protocol):
     """Where runs are kept."""
 
     async def open(self, run_id: str, *, create: bool = False) -> RunJournal:
