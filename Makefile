@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo serve test test-page check types bench house eval-security eval-selection setup clean
+.PHONY: demo serve test test-page check types docs bench house eval-security eval-selection setup clean
 
 setup: $(STAMP)
 
@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python 3.11 or newer is needed; set PYTHON=..."; exit 1; }
 	@echo "setting up $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[agui,cedar,cli,encoder,local,mcp,otel,postgres,prices,server,temporal,test,test-scale]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[agui,cedar,cli,docs,encoder,local,mcp,otel,postgres,prices,server,temporal,test,test-scale]'
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## six real tasks on the embedded model, step by step
@@ -54,6 +54,9 @@ types:  ## the examples under mypy --strict, as somebody who has installed suref
 	@$(PYTHON) -m venv build/types
 	@build/types/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt mypy '.[mcp]'
 	build/types/bin/python -m mypy --strict --cache-dir build/types/cache examples
+
+docs: $(STAMP)  ## the pages as a site in build/site, its links checked; nothing in it is fetched from elsewhere
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 bench: $(STAMP)  ## what a step costs, against the raw loop in the same run
 	$(BIN)/python benchmarks/overhead.py

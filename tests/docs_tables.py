@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 from surefoot.types.config import TABLES
 from surefoot.types.prehydration import BUILT_IN_RESOLVERS
@@ -44,6 +44,12 @@ def table(name: str) -> str:
         if row.meaning
     ]
     return "\n".join(("| field | default | meaning |", "|---|---|---|", *lines))
+
+
+def events_of(union: object) -> Iterator[type]:
+    """The classes of a union of unions."""
+    for member in get_args(union):
+        yield from events_of(member) if get_args(member) else (member,)
 
 
 def modules() -> str:

@@ -1,11 +1,10 @@
 """What can be set, and what can stand in a journal, is named on a page."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
 from importlib.metadata import entry_points
-from typing import get_args
 
-from docs_tables import DOCS, pages
+from docs_tables import DOCS, events_of, pages
 from surefoot.cli.options import SETTINGS
 from surefoot.models.names import ENTRY_POINTS, PROVIDERS
 from surefoot.types.events import Event
@@ -17,11 +16,6 @@ def section(page: str, heading: str) -> str:
     text = (DOCS / page).read_text(encoding="utf-8")
     assert f"\n{heading}" in text, f"{page} has no section {heading!r}"
     return text.split(f"\n{heading}", 1)[1].split("\n#", 1)[0]
-
-
-def events_of(union: object) -> Iterator[type]:
-    for member in get_args(union):
-        yield from events_of(member) if get_args(member) else (member,)
 
 
 def test_the_tables_of_settings_are_those_of_the_code() -> None:
@@ -54,3 +48,11 @@ def test_the_template_of_the_environment_has_every_variable_that_is_read() -> No
     source = "\n".join(path.read_text(encoding="utf-8") for path in (root / "src").rglob("*.py"))
     asked |= set(re.findall(r"\"(SUREFOOT_[A-Z_]+|OPENAI_API_VERSION|HF_ENDPOINT)\"", source))
     assert not asked ^ written
+
+
+def test_the_navigation_of_the_site_names_each_page_once() -> None:
+    navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    named = Counter(re.findall(r"[\w/-]+\.md", navigation))
+    written = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    assert not [page for page in written if named[page] != 1]
+    assert not [page for page in named if page not in written and not page.startswith("reference/")]

@@ -63,7 +63,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character must not end a run
             stream.reconfigure(errors="replace")
     try:
-        _commands()()
+        commands()()
     except SurefootError as error:
         _leave(error, str(error), code_of(error))
     except UnicodeError as error:
@@ -102,7 +102,7 @@ def _leave(error: Exception, told: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _commands() -> typer.Typer:
+def commands() -> typer.Typer:
     """All commands. They are loaded only here, since they need the packages of the extra `cli`."""
     import typer  # noqa: PLC0415
 
