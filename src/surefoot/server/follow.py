@@ -16,9 +16,9 @@ from starlette.responses import Response
 
 from surefoot.server.answers import dumped, shown
 from surefoot.server.api import Asked
-from surefoot.server.library import PIECE
 from surefoot.server.problems import Problem
 from surefoot.server.reads import list_events, run_of
+from surefoot.server.records import PIECE
 from surefoot.server.shapes import Since, Stretch
 from surefoot.server.signals import Heard, Said
 from surefoot.server.site import Site

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from surefoot.server.answers import dumped
-from surefoot.server.library import Library, Reading
+from surefoot.server.records import Library, Reading
 from surefoot.telling.question import Question, questions_of
 from surefoot.types.errors import SurefootError
 from surefoot.types.ports import JournalStore, RunSummary

@@ -14,8 +14,8 @@ from surefoot.core.plan.child import owner_of
 from surefoot.journal.codec import encode
 from surefoot.server.answers import JSON_TYPE, TENANT, answer, dumped, own_version, shown
 from surefoot.server.api import Asked
-from surefoot.server.library import Reading
 from surefoot.server.problems import Problem
+from surefoot.server.records import Reading
 from surefoot.server.shapes import Form, Moment, PlanMoment, Stretch, StretchOfRows, Two, Wanted
 from surefoot.server.sse import record_json
 from surefoot.telling.compare import compare

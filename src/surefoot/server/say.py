@@ -15,9 +15,9 @@ from starlette.responses import Response
 from surefoot.journal.codec import encode
 from surefoot.server.answers import STARTED_BY, answer, dumped, shown
 from surefoot.server.api import Asked
-from surefoot.server.library import Reading
 from surefoot.server.problems import Problem
 from surefoot.server.reads import run_of
+from surefoot.server.records import Reading
 from surefoot.server.shapes import Ended, GoOn, No, Said, Settled, Signature, Tighter, Yes
 from surefoot.server.starts import tightened
 from surefoot.speak import speak

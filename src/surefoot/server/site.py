@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from surefoot.agent import Agent
 from surefoot.server.auth import Keyring
 from surefoot.server.bounds import Limits, Pace
-from surefoot.server.library import Library
+from surefoot.server.records import Library
 from surefoot.server.signals import Live
 from surefoot.server.tails import Tails
 from surefoot.types.ports import JournalStore

@@ -25,10 +25,10 @@ from surefoot.agent import Agent
 from surefoot.server.answers import STARTED_BY, dumped
 from surefoot.server.api import Asked, Exact, checked, invalid
 from surefoot.server.follow import LOOK_S, SIGNAL_S, until
-from surefoot.server.library import PIECE
 from surefoot.server.problems import Problem
 from surefoot.server.protocols.agui_events import Frames, Told
 from surefoot.server.reads import run_of
+from surefoot.server.records import PIECE
 from surefoot.server.say import heard
 from surefoot.server.shapes import Long, RunAgent, Short
 from surefoot.server.signals import Heard as Place

@@ -33,10 +33,10 @@ from starlette.types import Message, Receive, Scope, Send
 from surefoot.server.answers import own_version
 from surefoot.server.api import Asked, Exact, problem_of
 from surefoot.server.bounds import body_of
-from surefoot.server.library import Reading
 from surefoot.server.problems import Problem
-from surefoot.server.protocols.outcome import GOING, stood, words_of
+from surefoot.server.protocols.status import GOING, stood, words_of
 from surefoot.server.reads import at_desk, run_of
+from surefoot.server.records import Reading
 from surefoot.server.say import cancellable
 from surefoot.server.shapes import Labels
 from surefoot.server.starts import begun

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from surefoot.server.answers import answer, dumped
 from surefoot.server.api import Asked, Exact
 from surefoot.server.problems import Problem
-from surefoot.server.protocols.outcome import GOING, stood, words_of
+from surefoot.server.protocols.status import GOING, stood, words_of
 from surefoot.server.sse import PING, PING_S, EventStream, Write
 from surefoot.server.starts import begun
 from surefoot.types.attachments import Attachment

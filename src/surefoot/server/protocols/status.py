@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from surefoot.server.api import Asked
-from surefoot.server.library import Reading
+from surefoot.server.records import Reading
 from surefoot.telling.text import visible
 from surefoot.types.ports import RunSummary
 
