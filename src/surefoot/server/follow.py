@@ -18,12 +18,12 @@ from surefoot.server.answers import dumped, shown
 from surefoot.server.api import Asked
 from surefoot.server.problems import Problem
 from surefoot.server.reads import list_events, run_of
-from surefoot.server.records import PIECE
 from surefoot.server.shapes import Since, Stretch
 from surefoot.server.signals import Heard, Said
 from surefoot.server.site import Site
 from surefoot.server.sse import PING, PING_S, RETRY, EventStream, Write, frame, record_frame
 from surefoot.server.tails import Tail
+from surefoot.server.tales import PIECE
 from surefoot.telling.text import visible
 from surefoot.types.errors import SurefootError
 from surefoot.types.ports import RunSummary

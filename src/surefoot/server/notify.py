@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from surefoot.server.answers import dumped
-from surefoot.server.records import Library, Reading
-from surefoot.telling.question import Question, questions_of
+from surefoot.server.tales import Library, Reading
+from surefoot.telling.question import Question
 from surefoot.types.errors import SurefootError
 from surefoot.types.ports import JournalStore, RunSummary
 
@@ -53,8 +53,7 @@ class Notifier:
     async def _new(self, run: RunSummary) -> list[Question]:
         """The questions of a run that nobody was told of."""
         try:
-            tale = await self.library.tale(Reading(self.store, run.run_id))
-            waiting = questions_of(tale, await self.library.inner(tale))
+            waiting = await self.library.waiting(Reading(self.store, run.run_id))
         except SurefootError:  # it was deleted meanwhile, or is damaged
             return []
         found = [one for one in waiting if (run.run_id, one.call, one.digest) not in self._told]

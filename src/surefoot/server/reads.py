@@ -15,14 +15,13 @@ from surefoot.journal.codec import encode
 from surefoot.server.answers import JSON_TYPE, TENANT, answer, dumped, own_version, shown
 from surefoot.server.api import Asked
 from surefoot.server.problems import Problem
-from surefoot.server.records import Reading
 from surefoot.server.shapes import Form, Moment, PlanMoment, Stretch, StretchOfRows, Two, Wanted
 from surefoot.server.sse import record_json
+from surefoot.server.tales import Reading
 from surefoot.telling.compare import compare
 from surefoot.telling.export import export
 from surefoot.telling.otlp import otlp
 from surefoot.telling.plan import plan_of
-from surefoot.telling.question import questions_of
 from surefoot.telling.rows import rows_of
 from surefoot.telling.spans import spans_of
 from surefoot.telling.state import state_of
@@ -103,8 +102,7 @@ async def show_run(asked: Asked[None, None]) -> Response:
     """Show a run, and what it asks."""
     run, site = await run_of(asked), asked.site
     reading = Reading(site.store, run.run_id)
-    tale = await site.library.tale(reading, run.events)
-    waiting = questions_of(tale, await site.library.inner(tale))
+    waiting = await site.library.waiting(reading, run.events)
     waits_for = "agent" if run.status == "interrupted" and run.agent not in site.agents else ""
     return answer({**shown(run), "waiting": waiting, "damaged": reading.damaged, "waits_for": waits_for})
 

@@ -17,11 +17,10 @@ from surefoot.server.answers import STARTED_BY, answer, dumped, shown
 from surefoot.server.api import Asked
 from surefoot.server.problems import Problem
 from surefoot.server.reads import run_of
-from surefoot.server.records import Reading
 from surefoot.server.shapes import Ended, GoOn, No, Said, Settled, Signature, Tighter, Yes
 from surefoot.server.starts import tightened
+from surefoot.server.tales import Reading
 from surefoot.speak import speak
-from surefoot.telling.question import questions_of
 from surefoot.telling.text import visible
 from surefoot.types.errors import UsageError
 from surefoot.types.ports import RunSummary
@@ -153,8 +152,6 @@ def _replayed(*, is_replayed: bool) -> dict[str, str]:
 
 async def _question(asked: Asked[Any, Any], run: RunSummary, word: Word) -> object:
     """The question that waits now where the word has answered another one; None where none does."""
-    library = asked.site.library
-    tale = await library.tale(Reading(asked.site.store, run.run_id))
-    waiting = questions_of(tale, await library.inner(tale))
+    waiting = await asked.site.library.waiting(Reading(asked.site.store, run.run_id))
     about = {call_id for call_id, _ in word.calls} if isinstance(word, Approve | Refuse) else set[str]()
     return next((one for one in waiting if one.call in about or (not about and one.about == "plan")), None)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from surefoot.agent import Agent
 from surefoot.server.auth import Keyring
 from surefoot.server.bounds import Limits, Pace
-from surefoot.server.records import Library
 from surefoot.server.signals import Live
 from surefoot.server.tails import Tails
+from surefoot.server.tales import Library
 from surefoot.types.ports import JournalStore
 from surefoot.worker import Worker
 

@@ -44,6 +44,11 @@ class Question:
     arguments: Mapping[str, object] | None
     lines: tuple[Line, ...]
 
+    @property
+    def text(self) -> str:
+        """Its lines as one text."""
+        return "\n".join(" " * line.indent + line.text for line in self.lines)
+
 
 _NONE: Mapping[str, Tale] = MappingProxyType({})
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from server_agents import agents
-from server_world import LIMIT_S, Served, serving, token_of
+from server_world import LIMIT_S, serving
 
 from surefoot import MemoryJournal
 from surefoot.server.bounds import Limits
@@ -17,10 +15,9 @@ from surefoot.types.events import RunEnded, RunStarted
 from surefoot.types.outcomes import Cancelled
 
 pytest.importorskip("mcp")
-import httpx2  # it comes with the SDK
-from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult, TextContent, TextResourceContents
+from mcp import MCPError
+from mcp.types import TextResourceContents
+from mcp_client import client_of, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -28,23 +25,6 @@ Json = Any
 MODES = ("legacy", "2026-07-28")
 CALL: Json = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 TAKES = {"Accept": "application/json, text/event-stream"}
-
-
-@asynccontextmanager
-async def client_of(served: Served, mode: Any = "legacy", who: str = "all") -> AsyncGenerator[Client]:
-    headers = {"Authorization": f"Bearer {token_of(who)}"}
-    async with (
-        asyncio.timeout(LIMIT_S),
-        httpx2.AsyncClient(headers=headers, timeout=LIMIT_S) as http,
-        Client(streamable_http_client(f"{served.url}/mcp", http_client=http), mode=mode) as client,
-    ):
-        yield client
-
-
-def text_of(result: CallToolResult) -> str:
-    (content,) = result.content
-    assert isinstance(content, TextContent)
-    return content.text
 
 
 @pytest.mark.parametrize("mode", MODES)

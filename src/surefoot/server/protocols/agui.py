@@ -28,13 +28,13 @@ from surefoot.server.follow import LOOK_S, SIGNAL_S, until
 from surefoot.server.problems import Problem
 from surefoot.server.protocols.agui_events import Frames, Told
 from surefoot.server.reads import run_of
-from surefoot.server.records import PIECE
 from surefoot.server.say import heard
 from surefoot.server.shapes import Long, RunAgent, Short
 from surefoot.server.signals import Heard as Place
 from surefoot.server.site import Site
 from surefoot.server.sse import PING, PING_S, EventStream, Write
 from surefoot.server.starts import agent_of, once
+from surefoot.server.tales import PIECE
 from surefoot.telling.question import questions_of
 from surefoot.types.attachments import Attachment
 from surefoot.types.plan import TaskContext

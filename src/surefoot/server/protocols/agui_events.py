@@ -325,7 +325,7 @@ def _interrupt(question: Question, place: str, run: str) -> ui.Interrupt:
     return ui.Interrupt(
         id=f"{place}:{question.call}",
         reason=about,
-        message="\n".join(" " * line.indent + line.text for line in question.lines),
+        message=question.text,
         tool_call_id=f"{run}:{question.call.partition('/')[0]}" if about in ("approval", "in_doubt") else None,
         response_schema={
             "type": "object",

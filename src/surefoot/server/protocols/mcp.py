@@ -1,14 +1,15 @@
 """MCP: each agent is a tool, a call of it is a run, and a run is a resource. Stateless: each request stands alone.
 
-What a client's model writes into a call is a model's task: it says what is to be done, and vouches for no value. No
-question is answered here; the result says where a person does. Source: spec/serving.md, section 7.1.
+What a client's model writes into a call is a model's task: it says what is to be done, and vouches for no value. What
+a run asks is shown as a form by a client that can and whose token may answer; for any other the result says where a
+person does. Source: spec/serving.md, section 7.1.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
-from secrets import token_hex
 from typing import Annotated, Any, Literal
 
 from mcp.server.lowlevel import Server
@@ -16,6 +17,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
+    InputRequiredResult,
     ListResourceTemplatesResult,
     ListToolsResult,
     ReadResourceRequestParams,
@@ -26,36 +28,34 @@ from mcp.types import (
     Tool,
     ToolAnnotations,
 )
-from pydantic import Field, ValidationError
+from pydantic import Field
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from surefoot.server.answers import own_version
-from surefoot.server.api import Asked, Exact, problem_of
+from surefoot.server.api import Asked, Exact, checked, problem_of
 from surefoot.server.bounds import body_of
 from surefoot.server.problems import Problem
-from surefoot.server.protocols.status import GOING, stood, words_of
+from surefoot.server.protocols.mcp_forms import Json, Reply, fill_in, forms_of, shows_forms
+from surefoot.server.protocols.mcp_tasks import Context, Tasks
+from surefoot.server.protocols.status import GOING, cancel, link_to, stood, words_of
 from surefoot.server.reads import at_desk, run_of
-from surefoot.server.records import Reading
-from surefoot.server.say import cancellable
 from surefoot.server.shapes import Labels
 from surefoot.server.starts import begun
-from surefoot.speak import speak
+from surefoot.server.tales import Reading
 from surefoot.telling.export import export
-from surefoot.telling.question import questions_of
 from surefoot.telling.text import visible
 from surefoot.types.ports import RunSummary
 from surefoot.types.task import Task
-from surefoot.types.words import Cancel
 
 _RUN, _URI = "run_", "surefoot://runs/"
 _OWN = ("status", "answer", "cancel")
 """What no agent can be called here."""
+_OF_RUN = tuple(f"{_RUN}{name}" for name in _OWN)
 _GOOD = ("completed", "completed_partial", "paused", *GOING)
 _READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 _ENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 _ACTS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
-Context = Any  # Any: of the SDK, and nothing here looks at it
 
 
 class Given(Exact):
@@ -77,12 +77,17 @@ class Conversation(Response):
     def __init__(self, asked: Asked[Any, Any]) -> None:
         super().__init__()
         self._asked = replace(asked, key="")
+        self._tasks = Tasks(self._asked, self._result_of)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand the request to the SDK, which asks back here; its body is read as that of any other."""
         limits = self._asked.site.limits
         try:
             body = [await body_of(self._asked.request, limits.body, limits.idle_s)]
+            self._reply = Reply(self._asked, body[0], send)
+            if await self._reply.is_filled_in():
+                await Response(status_code=202)(scope, receive, send)
+                return
         except Problem as problem:
             await problem.response(scope["path"])(scope, receive, send)
             return
@@ -98,14 +103,17 @@ class Conversation(Response):
             on_list_resource_templates=self._templates,
             on_read_resource=self._read,
         )
+        server.extensions[self._tasks.identifier] = self._tasks.settings()
+        for method in self._tasks.methods():
+            server.add_request_handler(method.method, method.params_type, method.handler)
         manager = StreamableHTTPSessionManager(server, stateless=True, json_response=True)
         async with manager.run():
-            await manager.handle_request(scope, given, send)
+            await manager.handle_request(scope, given, self._reply.send)
 
     def _may(self, *rights: Literal["read", "start", "cancel"]) -> bool:
         return not self._asked.token.rights.isdisjoint(rights)
 
-    async def _tools(self, _context: Context, _params: object) -> ListToolsResult:
+    async def _tools(self, _context: object, _params: object) -> ListToolsResult:
         """What the token may do."""
         asked, found = self._asked, list[Tool]()
         if self._may("start"):
@@ -118,51 +126,67 @@ class Conversation(Response):
         if self._may("read"):
             found += [
                 _tool("run_status", "How a run stands, and what it asks a person.", OfRun, _READS),
-                _tool("run_answer", "The answer of a run.", OfRun, _READS),
+                _tool("run_answer", "The answer of a run, waited for a while.", OfRun, _READS),
             ]
         if self._may("cancel", "start"):
             found.append(_tool("run_cancel", "End a run.", OfRun, _ENDS))
         return ListToolsResult(tools=found)
 
-    async def _call(self, _context: Context, params: CallToolRequestParams) -> CallToolResult:
+    async def _call(self, context: Context, params: CallToolRequestParams) -> Any:  # Any: a task is no type of the SDK
         """Call a tool. What goes wrong is a result that the client's model can read."""
         try:
-            return await self._called(params.name, params.arguments or {})
-        except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-            return _result(f"invalid: {'.'.join(map(str, first['loc']))}: {visible(first['msg'])}", is_error=True)
+            return await self._called(context, params)
         except Exception as error:  # noqa: BLE001  # as every endpoint answers
             problem = problem_of(error)
             return _result(f"{problem.name}: {problem.detail or problem.kind.remedy}", is_error=True)
 
-    async def _called(self, name: str, arguments: Mapping[str, object]) -> CallToolResult:
-        known = {tool.name for tool in (await self._tools(None, None)).tools}
-        if name not in known:
+    async def _called(
+        self, context: Context, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult | Json:
+        asked, name, arguments = self._asked, params.name, params.arguments or {}
+        if name not in {tool.name for tool in (await self._tools(None, None)).tools}:
             raise Problem("forbidden", f"this token has no tool {visible(name)!r}")
-        asked = self._asked
-        match name:
-            case "run_status":
-                return await self._status(await run_of(asked, OfRun.model_validate(arguments).run_id))
-            case "run_answer":
-                return await self._answer(await run_of(asked, OfRun.model_validate(arguments).run_id))
-            case "run_cancel":
-                run = await cancellable(asked, OfRun.model_validate(arguments).run_id)
-                word = Cancel(f"{asked.token.name} via mcp")
-                posted = await speak(
-                    asked.site.store, run.run_id, word, key=token_hex(16), wait_s=asked.site.limits.call_s
-                )
-                asked.site.stir()
-                if posted.outcome not in ("", "applied"):
-                    raise Problem(posted.outcome, visible(posted.detail))
-                return await self._status(await asked.site.store.summary(run.run_id))
-            case _:
-                given = Given.model_validate(arguments)
-                with asked.site.pace.stream(asked.token.name):
-                    task = Task(given.task, author="model")
-                    run, _ = await begun(asked, name.removeprefix(_RUN), task, given.labels)
-                    return await self._answer(await stood(asked, run, asked.site.limits.call_s))
+        given = checked(OfRun if name in _OF_RUN else Given, arguments)
+        match given:
+            case OfRun(run_id=run_id) if name == "run_status":
+                return await self._status(await run_of(asked, run_id))
+            case OfRun(run_id=run_id) if name == "run_cancel":
+                return await self._status(await cancel(asked, run_id, "mcp"))
+            case OfRun(run_id=run_id):
+                run = await run_of(asked, run_id)
+            case Given() if params.request_state:
+                run = await run_of(asked, params.request_state)
+            case Given():
+                task = Task(given.task, author="model")
+                run, _ = await begun(asked, name.removeprefix(_RUN), task, given.labels)
+                if self._tasks.is_wanted(context):
+                    return self._tasks.begun(run)
+        with asked.site.pace.stream(asked.token.name):
+            return await self._answer(context, run, params.input_responses or {})
 
-    async def _answer(self, run: RunSummary) -> CallToolResult:
+    async def _answer(
+        self, context: Context, run: RunSummary, said: Mapping[str, object]
+    ) -> CallToolResult | InputRequiredResult:
+        """What a run has come to once it stands, or after a while; what it asks meanwhile, the client shows."""
+        asked, told = self._asked, set(said)
+        for name, form in said.items():
+            await fill_in(asked, run, name, form)
+        until = time.monotonic() + asked.site.limits.call_s
+        run = await stood(asked, run, asked.site.limits.call_s)
+        if shows_forms(context.session.client_capabilities):
+            if due := {name: form for name, form in (await forms_of(asked, run)).items() if name not in told}:
+                return InputRequiredResult(input_requests=dict(due), request_state=run.run_id)
+        elif self._reply.shows_forms:
+            while forms := await forms_of(asked, run):
+                for name in forms.keys() - told:
+                    await self._reply.ask(run, name, forms[name])
+                told |= forms.keys()
+                before, run = run, await stood(asked, run, until - time.monotonic(), past=run.events)
+                if run.events == before.events:
+                    break
+        return await self._result_of(run)
+
+    async def _result_of(self, run: RunSummary) -> CallToolResult:
         """Its answer; of a run that is not over, how it goes on."""
         said = await words_of(self._asked, run)
         if run.status in GOING or run.status == "paused":
@@ -171,14 +195,12 @@ class Conversation(Response):
 
     async def _status(self, run: RunSummary) -> CallToolResult:
         """How it stands, and the lines of what it asks."""
-        site = self._asked.site
-        tale = await site.library.tale(Reading(site.store, run.run_id), run.events)
-        asks = [line.text for one in questions_of(tale, await site.library.inner(tale)) for line in one.lines]
-        link = f"{self._asked.request.base_url}runs/{run.run_id}"
-        where = [f"A person answers at {link}"] if asks else []
+        waiting = await self._asked.site.library.waiting(Reading(self._asked.site.store, run.run_id), run.events)
+        where = [f"A person answers at {link_to(self._asked, run)}"] if waiting else []
+        asks = [one.text for one in waiting]
         return _result("\n".join((f"{run.status} {visible(run.reason)}".strip(), *asks, *where)), run)
 
-    async def _templates(self, _context: Context, _params: object) -> ListResourceTemplatesResult:
+    async def _templates(self, _context: object, _params: object) -> ListResourceTemplatesResult:
         told = ResourceTemplate(
             name="run",
             uri_template=f"{_URI}{{run_id}}",
@@ -187,7 +209,7 @@ class Conversation(Response):
         )
         return ListResourceTemplatesResult(resource_templates=[told] if self._may("read") else [])
 
-    async def _read(self, _context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def _read(self, _context: object, params: ReadResourceRequestParams) -> ReadResourceResult:
         """A run as Markdown."""
         uri, asked = str(params.uri), self._asked
         if not self._may("read") or not uri.startswith(_URI):

@@ -1,24 +1,29 @@
-"""What a protocol that gives one answer says of a run: once it stands how it does, and where a person sees it."""
+"""How a run stands, for a protocol that gives one answer: once it does, in a sentence; and answers to its questions."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from surefoot.server.api import Asked
-from surefoot.server.records import Reading
+from surefoot.server.problems import Problem
+from surefoot.server.say import cancellable, heard
+from surefoot.server.tales import Reading
+from surefoot.telling.question import Question
 from surefoot.telling.text import visible
 from surefoot.types.ports import RunSummary
+from surefoot.types.words import Approve, Cancel, Refuse
 
 GOING = ("queued", "running", "ready", "interrupted")
 """How a run stands that needs nobody's word to go on."""
 _LOOK_S = 0.25
 
 
-async def stood(asked: Asked[Any, Any], run: RunSummary, within_s: float = float("inf")) -> RunSummary:
-    """The run once it has ended or waits for a person.
+async def stood(asked: Asked[Any, Any], run: RunSummary, within_s: float = float("inf"), past: int = -1) -> RunSummary:
+    """The run once it has ended or waits for a person, and has more than `past` records.
 
     As it is by then where that takes longer, where whoever asks has gone, or where this server leaves.
     """
@@ -30,11 +35,16 @@ async def stood(asked: Asked[Any, Any], run: RunSummary, within_s: float = float
                 run = await site.store.summary(run.run_id)
                 left_s = until - time.monotonic()
                 is_left = site.leaving.is_set() or await asked.request.is_disconnected()
-                if run.status not in GOING or left_s <= 0 or is_left:
+                if (run.status not in GOING and run.events > past) or left_s <= 0 or is_left:
                     return run
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(left_s, _LOOK_S)):
                         await wake.wait()
+
+
+def link_to(asked: Asked[Any, Any], run: RunSummary) -> str:
+    """Where a person sees a run, and answers what it asks."""
+    return f"{asked.request.base_url}runs/{run.run_id}"
 
 
 async def words_of(asked: Asked[Any, Any], run: RunSummary) -> str:
@@ -49,4 +59,30 @@ async def words_of(asked: Asked[Any, Any], run: RunSummary) -> str:
         said = "The run is not over yet"
     else:
         said = f"The run ended as {run.status}, {visible(run.reason)}".rstrip(", ")
-    return "\n\n".join((*([answer] if answer else []), f"{said}: {asked.request.base_url}runs/{run.run_id}"))
+    return "\n\n".join((*([answer] if answer else []), f"{said}: {link_to(asked, run)}"))
+
+
+async def asks_of(asked: Asked[Any, Any], run: RunSummary) -> dict[str, Question]:
+    """What the run asks that is answered by yes or no, each under a name for exactly what is asked now."""
+    waiting = await asked.site.library.waiting(Reading(asked.site.store, run.run_id), run.events)
+    return {f"{one.digest}:{one.asked_at:.3f}:{one.call}": one for one in waiting if one.about != "in_doubt"}
+
+
+async def answer(asked: Asked[Any, Any], run: RunSummary, name: str, via: str, reason: str, *, is_yes: bool) -> None:
+    """Answer a question by its name. Raises `Problem`, also where the token may not or another question waits now."""
+    if "approve" not in asked.token.rights:
+        raise Problem("forbidden", "answering takes the right approve")
+    digest, _, rest = name.partition(":")
+    call, by = rest.partition(":")[2], f"{asked.token.name} via {via}"
+    if not digest or not call:
+        raise Problem("invalid", "answer a question by the name under which it was asked")
+    said = ((call, digest),)
+    word = Approve(said, by, reason) if is_yes else Refuse(said, by, reason)
+    await heard(replace(asked, key=f"{via} {name} {is_yes}"), run, word)
+
+
+async def cancel(asked: Asked[Any, Any], run_id: str, via: str) -> RunSummary:
+    """End a run; how it stands then. Raises `Problem`, also for one that is over."""
+    run = await cancellable(asked, run_id)
+    await heard(asked, run, Cancel(f"{asked.token.name} via {via}"))
+    return await asked.site.store.summary(run.run_id)

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from surefoot.core.plan.child import open_calls
+from surefoot.telling.question import Question, questions_of
 from surefoot.telling.tale import NO_TALE, Tale, tale_of
 from surefoot.types.ports import JournalStore, Recorded
 
@@ -75,6 +76,11 @@ class Library:
                     self._keep((reading.run_id, reading.place), (piece[-1].hash, tale))
             is_whole = reading.place == stop
         return tale
+
+    async def waiting(self, reading: Reading, until: int | None = None) -> tuple[Question, ...]:
+        """All that the run asks a person, as of so many records."""
+        tale = await self.tale(reading, until)
+        return questions_of(tale, await self.inner(tale))
 
     async def inner(self, tale: Tale) -> dict[str, Tale]:
         """The runs of the agents that calls of this one, and of those, are waiting for."""

@@ -1,0 +1,258 @@
+"""What a run asks, over MCP: as forms in both versions of the protocol, and as tasks, by the client of the SDK."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import pytest
+from server_agents import agents
+from server_world import LIMIT_S, serving, token
+
+from surefoot import MemoryJournal
+from surefoot.server.bounds import Limits
+from surefoot.types.events import CallJudged, RunEnded
+from surefoot.types.outcomes import Cancelled
+
+pytest.importorskip("mcp")
+from mcp import Client, MCPError
+from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim, advertise
+from mcp.types import CallToolResult, ElicitRequest, ElicitRequestFormParams, ElicitResult, Request, Result
+from mcp_client import client_of, text_of
+from pydantic import TypeAdapter
+
+pytestmark = pytest.mark.anyio
+
+Json = Any
+MODES = ("legacy", "2026-07-28")
+NAME = "io.modelcontextprotocol/tasks"
+MAIL = {"task": "send a mail to bob@example.org"}
+ASKER = token("asker", "read", "start")
+SOON = Limits(requests_s=10_000, burst=10_000, call_s=0.5)
+
+
+class Person:
+    """Who sits before a client, and fills in its forms."""
+
+    def __init__(self, *says: Mapping[str, Json] | Literal["decline", "cancel"]) -> None:
+        self.says, self.saw = list(says), list[ElicitRequestFormParams]()
+
+    async def __call__(self, _context: object, asked: Json) -> ElicitResult:
+        self.saw.append(asked)
+        said = self.says.pop(0)
+        return ElicitResult(action=said) if isinstance(said, str) else ElicitResult(action="accept", content=dict(said))
+
+
+async def judged(store: MemoryJournal, run: str) -> list[tuple[str, str]]:
+    """What people have said, and who."""
+    records, _ = await store.read_recorded(run)
+    events = [one.event for one in records]
+    return [(one.decision.kind, one.by) for one in events if isinstance(one, CallJudged) and one.rule == "person"]
+
+
+SAID: Sequence[tuple[Json, str, str]] = (
+    ({"decision": "approve"}, "allow", "It is done."),
+    ({"decision": "deny", "reason": "not to bob"}, "deny", "It is done."),
+    ("decline", "deny", "It is done."),
+)
+
+
+@pytest.mark.parametrize(("said", "decision", "told"), SAID)
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_person_answers_a_form(mode: str, said: Json, decision: str, told: str) -> None:
+    store, person = MemoryJournal(), Person(said)
+    async with serving(store, agents()) as served, client_of(served, mode, elicitation_callback=person) as client:
+        result = await client.call_tool("run_mailer", MAIL)
+        run = result.structured_content["run_id"]
+        assert text_of(result) == told
+        (form,) = person.saw
+        assert isinstance(form, ElicitRequestFormParams)
+        assert form.message.startswith("send_mail")
+        assert "bob@example.org" in form.message
+        assert form.requested_schema["properties"]["decision"]["enum"] == ["approve", "deny"]
+        assert form.requested_schema["required"] == ["decision"]
+        assert await judged(store, run) == [(decision, "all via mcp")]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_form_that_is_closed_says_nothing(mode: str) -> None:
+    store, person = MemoryJournal(), Person("cancel", {"decision": "approve"})
+    async with (
+        serving(store, agents(), limits=SOON) as served,
+        client_of(served, mode, elicitation_callback=person) as client,
+    ):
+        result = await client.call_tool("run_mailer", MAIL)
+        run = result.structured_content["run_id"]
+        assert text_of(result).startswith(f"The run waits for a person's decision: {served.url}/runs/{run}")
+        assert await judged(store, run) == []
+        assert text_of(await client.call_tool("run_answer", {"run_id": run})) == "It is done."
+        assert len(person.saw) == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_no_form_goes_to_a_token_that_may_not_approve(mode: str) -> None:
+    person = Person()
+    async with (
+        serving(MemoryJournal(), agents(), tokens=(ASKER,)) as served,
+        client_of(served, mode, "asker", elicitation_callback=person) as client,
+    ):
+        result = await client.call_tool("run_mailer", MAIL)
+        run = result.structured_content["run_id"]
+        assert text_of(result).startswith(f"The run waits for a person's decision: {served.url}/runs/{run}")
+        assert person.saw == []
+
+
+async def test_a_form_that_was_made_up_is_refused() -> None:
+    """Only what is asked now can be answered, by a token that may."""
+    store = MemoryJournal()
+    async with serving(store, agents()) as served:
+        begun = await served.ask("POST", "/v1/runs", {"agent": "mailer", **MAIL})
+        run = begun.json["run_id"]
+        async with asyncio.timeout(LIMIT_S):
+            while not (waiting := (await served.get(f"/v1/runs/{run}"))["waiting"]):
+                pass
+        (question,) = waiting
+        right = f"{question['digest']}:{question['asked_at']:.3f}:{question['call']}"
+        yes = {"action": "accept", "content": {"decision": "approve"}}
+        for name, given, who, status, problem in (
+            (right, yes, "starter", 403, "forbidden"),
+            (right, {"action": "accept", "content": {"decision": "perhaps"}}, "all", 422, "invalid"),
+            (right, {"action": "perhaps"}, "all", 422, "invalid"),
+            (f"::{question['call']}", yes, "all", 422, "invalid"),
+            (f"{'0' * 64}:0:{question['call']}", yes, "all", 409, "changed"),
+            (right, yes, "other", 404, "no_such_run"),
+        ):
+            body = {"jsonrpc": "2.0", "id": f"{run}:{name}", "result": given}
+            refused = await served.ask("POST", "/mcp", body, who=who)
+            assert (refused.status, refused.problem) == (status, problem), name
+        assert await judged(store, run) == []
+        body = {"jsonrpc": "2.0", "id": f"{run}:{right}", "result": yes}
+        assert [(await served.ask("POST", "/mcp", body)).status for _ in "12"] == [202, 202]
+        assert await judged(store, run) == [("allow", "all via mcp")]
+
+
+class Made(Result):
+    """A task, as a client reads it."""
+
+    result_type: Literal["task"] = "task"
+    task_id: str
+    status: str
+    ttl_ms: int | None
+    poll_interval_ms: int
+
+
+ANY = TypeAdapter(dict[str, Any])
+
+
+class Asks(Request[dict[str, Any], str]):
+    """A request about a task."""
+
+    method: str
+    params: dict[str, Any]
+
+
+class Polls(ClientExtension):
+    """A client of tasks: it polls until one is over, and has its forms filled in. `seen` are the statuses."""
+
+    identifier = NAME
+
+    def __init__(self, person: Person | None = None) -> None:
+        self.person, self.seen, self.ids = person, list[str](), list[str]()
+
+    def claims(self) -> Sequence[ResultClaim[Any]]:
+        return (ResultClaim(result_type="task", model=Made, resolve=self._resolve),)
+
+    async def _resolve(self, made: Made, context: ClaimContext) -> CallToolResult:
+        assert (made.status, made.ttl_ms, made.poll_interval_ms) == ("working", None, 1_000)
+        self.ids.append(made.task_id)
+        answered = set[str]()
+        async with asyncio.timeout(LIMIT_S):
+            while True:
+                task = await about(context.session, "tasks/get", made.task_id)
+                self.seen.append(task["status"])
+                if "result" in task:
+                    return CallToolResult.model_validate(task["result"])
+                for name, asked in task.get("inputRequests", {}).items():
+                    if self.person is None or name in answered:
+                        continue
+                    answered.add(name)
+                    form = await self.person(None, ElicitRequest.model_validate(asked).params)
+                    given = {name: form.model_dump(by_alias=True, exclude_none=True)}
+                    await about(context.session, "tasks/update", made.task_id, inputResponses=given)
+                if task["status"] in ("failed", "cancelled"):
+                    raise AssertionError(task)
+                await asyncio.sleep(0.01)
+
+
+async def about(session: Any, method: str, task: str, **more: Json) -> dict[str, Any]:
+    return await session.send_request(Asks(method=method, params={"taskId": task, **more}), ANY)
+
+
+async def test_a_call_is_a_task_for_a_client_that_takes_one() -> None:
+    async with serving(MemoryJournal(), agents()) as served:
+        polls = Polls()
+        async with client_of(served, "auto", extensions=[polls]) as client:
+            result = await client.call_tool("run_helper", {"task": "the score of Alice"})
+            assert (text_of(result), result.is_error) == ("It is done.", False)
+            assert result.structured_content["run_id"] == polls.ids[0]
+            assert polls.seen[-1] == "completed"
+            assert set(polls.seen) <= {"working", "completed"}
+            assert client.server_capabilities.extensions == {NAME: {}}
+
+
+async def test_a_task_asks_and_is_answered() -> None:
+    store, person = MemoryJournal(), Person({"decision": "approve"})
+    polls = Polls(person)
+    async with (
+        serving(store, agents()) as served,
+        client_of(served, "2026-07-28", elicitation_callback=person, extensions=[polls]) as client,
+    ):
+        assert text_of(await client.call_tool("run_mailer", MAIL)) == "It is done."
+        assert "input_required" in polls.seen
+        assert await judged(store, polls.ids[0]) == [("allow", "all via mcp")]
+
+
+async def paused_task(client: Client) -> tuple[str, dict[str, Any]]:
+    made = await client.session.call_tool("run_mailer", MAIL, allow_claimed=True)
+    assert isinstance(made, Made)
+    async with asyncio.timeout(LIMIT_S):
+        while (task := await about(client.session, "tasks/get", made.task_id))["status"] == "working":
+            if "statusMessage" in task:
+                break
+    return made.task_id, task
+
+
+async def test_a_task_of_a_client_without_forms_says_where_a_person_answers_and_can_be_cancelled() -> None:
+    store, polls = MemoryJournal(), Polls()
+    async with serving(store, agents()) as served, client_of(served, "2026-07-28", extensions=[polls]) as client:
+        run, task = await paused_task(client)
+        assert task["status"] == "working"
+        assert task["statusMessage"] == f"A person answers at {served.url}/runs/{run}"
+        for _ in "12":
+            assert "taskId" not in await about(client.session, "tasks/cancel", run)
+        assert (await about(client.session, "tasks/get", run))["status"] == "cancelled"
+        records, _ = await store.read_recorded(run)
+        assert [one.event.ending for one in records if isinstance(one.event, RunEnded)] == [Cancelled("all via mcp")]
+
+
+async def test_what_is_wrong_with_a_task_is_an_error() -> None:
+    async with serving(MemoryJournal(), agents()) as served:
+        async with client_of(served, "2026-07-28", extensions=[Polls()]) as client:
+            with pytest.raises(MCPError, match="no_such_run") as unknown:
+                await about(client.session, "tasks/get", "none")
+            assert unknown.value.code == -32602
+            run, _ = await paused_task(client)
+        for who, told in (("other", "no_such_run"), ("canceller", "forbidden")):
+            given = {"x:1:1.0": {"action": "accept", "content": {"decision": "approve"}}}
+            async with client_of(served, "2026-07-28", who, extensions=[advertise(NAME)]) as client:
+                with pytest.raises(MCPError, match=told):
+                    await about(client.session, "tasks/update", run, inputResponses=given)
+        async with client_of(served, "2026-07-28") as client:
+            with pytest.raises(MCPError) as missing:
+                await about(client.session, "tasks/get", run)
+            assert missing.value.code == -32021
+            assert missing.value.data == {"requiredCapabilities": {"extensions": {NAME: {}}}}
+        async with client_of(served, "legacy", extensions=[Polls()]) as client:
+            result = await client.call_tool("run_helper", {"task": "the score of Alice"})
+            assert text_of(result) == "It is done."
