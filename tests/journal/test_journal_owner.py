@@ -29,13 +29,6 @@ NO = Cancel("mika")
 END = RunEnded(Cancelled("mika"))
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[JournalStore]:
-    one = MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "runs.db")
-    yield one
-    await one.aclose()
-
-
 async def queue(store: JournalStore, run_id: str, **changes: object) -> None:
     run = await store.open(run_id, create=True)
     await run.append([replace(started(run_id), task=Task("sum up"), agent=CLERK, **changes)], "synced")

@@ -36,9 +36,8 @@ asyncio.run(add())
 """
 
 
-@pytest.mark.parametrize("name", STORES)
-async def test_what_is_put_is_got_and_only_in_place_of_what_is_there(name: str, tmp_path: Path) -> None:
-    side = STORES[name](tmp_path).side
+async def test_what_is_put_is_got_and_only_in_place_of_what_is_there(store: JournalStore) -> None:
+    side = store.side
     assert await side.get("pins") == b""
     assert await side.put("pins", b"one", b"")
     assert not await side.put("pins", b"two", b"")

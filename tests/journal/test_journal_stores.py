@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -24,15 +23,6 @@ from surefoot.types.ports import Durability, JournalStore, Place, Recorded, RunJ
 from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=["memory", "kept", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[JournalStore]:
-    lines: list[str] = []
-    stores = {"memory": MemoryJournal, "kept": lambda: MemoryJournal(keep=lines.extend)}
-    one = stores.get(request.param, lambda: SqliteJournal(tmp_path / "runs.db"))()
-    yield one
-    await one.aclose()
 
 
 async def test_every_kind_of_event_comes_back_as_it_was(store: JournalStore) -> None:

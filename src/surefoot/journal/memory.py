@@ -48,6 +48,9 @@ from surefoot.types.ports import (
 )
 from surefoot.types.words import Posted, Word
 
+DATABASES = ("postgresql://", "postgres://")
+"""How the address of a database begins."""
+
 
 class MemoryJournal:
     """A `JournalStore` that lasts as long as this object, or as what `keep` puts its lines into.
@@ -270,9 +273,13 @@ class MemoryJournal:
 
 
 def store_of(journal: JournalStore | str | Path | None) -> JournalStore:
-    """Where runs are kept: as given, a file of that path, or memory."""
+    """Where runs are kept: as given, a database of that address, a file of that path, or memory."""
     if journal is None:
         return MemoryJournal()
+    if isinstance(journal, str) and journal.startswith(DATABASES):
+        from surefoot.journal.postgres import PostgresJournal  # noqa: PLC0415  # it needs an extra
+
+        return PostgresJournal(journal)
     if isinstance(journal, str | Path):
         from surefoot.journal.sqlite import SqliteJournal  # noqa: PLC0415  # sqlite3 loads when it is used
 

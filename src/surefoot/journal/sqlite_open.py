@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from surefoot.core.state.summary import ready_at
+from surefoot.core.state.summary import is_outdated, ready_at
 from surefoot.journal.codec import BlobRow, RunRow, check_id, check_there, digest_of, genesis, rows_of
 from surefoot.journal.heads import Head, Heads, head_of, heads_of
 from surefoot.journal.sqlite_file import (
@@ -27,7 +27,7 @@ from surefoot.journal.sqlite_file import (
 )
 from surefoot.journal.sqlite_inbox import Inbox
 from surefoot.journal.sqlite_read import Reader
-from surefoot.journal.sqlite_write import SUMMARY_LAG, Note, Writer, put_summary
+from surefoot.journal.sqlite_write import Note, Writer, put_summary
 from surefoot.types.errors import JournalError, RunBusy, RunExists, UsageError
 from surefoot.types.events import Event
 from surefoot.types.ports import Durability, Place, RunSummary, Standing
@@ -45,9 +45,6 @@ _DELETE = (
 
 _LISTEN_S = 0.2
 """How often it is looked whether another process has said something to a run that is driven here."""
-
-_SUMMARY_AGE_S = 1.0
-"""What lists show of a driven run is at most so old, if anything has happened since."""
 
 
 class OpenFile:
@@ -347,11 +344,7 @@ class SqliteRun:
     def _note(self) -> Note:
         """How the run stands. Its summary is kept when a list would show another one, and when the run is released."""
         (key, name), now = self._mark, self._summary
-        was = self._kept
-        is_due = self._is_released or now.events > was.events + SUMMARY_LAG or now.models is not was.models
-        is_due = is_due or now.changed_at > was.changed_at + _SUMMARY_AGE_S
-        is_due = is_due or (now.status, now.standing, now.questions) != (was.status, was.standing, was.questions)
-        if is_due:
+        if is_due := self._is_released or is_outdated(self._kept, now):
             self._kept = now
         head = Head(key, *self._place, self._synced, name)
         return Note(self._number, self._file.token, head, now if is_due else None)

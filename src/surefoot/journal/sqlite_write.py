@@ -121,9 +121,6 @@ class Note(NamedTuple):
     summary: RunSummary | None
 
 
-SUMMARY_LAG = 32
-"""How many records what is kept of a driven run may be behind; whoever lists it reads them."""
-
 EVERY = 0
 """In place of a run's number: the changes of all runs are watched."""
 

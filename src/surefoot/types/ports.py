@@ -102,8 +102,7 @@ class Claimed:
 
 
 Durability = Literal["soon", "written", "synced"]
-"""How safe an append must be when it returns: queued for the next write; written, so that it survives the death of
-this process; synced, so that it survives the loss of power."""
+"""How safe an append is when it returns: queued; written, so that it survives this process; synced, power loss."""
 
 
 class Model(Protocol):

@@ -33,6 +33,12 @@ HEAD_CHARS = 200
 LEAST_SEARCHED = 3
 """From how many characters on a text is looked for anywhere."""
 
+_SUMMARY_LAG = 32
+"""How many records what is kept of a driven run may be behind."""
+
+_SUMMARY_AGE_S = 1.0
+"""What lists show of a driven run is at most so old, if anything has happened since."""
+
 _WORDS = (CallJudged, CallPaused, DoubtSettled, ValuesEndorsed, PlanSigned)
 _NOBODY = ("", "probe", "developer")
 
@@ -95,6 +101,16 @@ def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
         case _:
             pass
     return after
+
+
+def is_outdated(kept: RunSummary, now: RunSummary) -> bool:
+    """Whether what is kept of a driven run is too far behind; whoever asks for one run reads the records since."""
+    return (
+        now.events > kept.events + _SUMMARY_LAG
+        or now.changed_at > kept.changed_at + _SUMMARY_AGE_S
+        or now.models is not kept.models
+        or (now.status, now.standing, now.questions) != (kept.status, kept.standing, kept.questions)
+    )
 
 
 def head(text: str) -> str:

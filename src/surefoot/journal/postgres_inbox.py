@@ -1,0 +1,187 @@
+"""What is said to the runs of a database, and who may drive them: the inbox, the queue and its leases.
+
+A word is one row until whoever drives its run writes what came of it. A claim raises the fence of a run and names its
+owner; how long that one lives stands once for all its runs, by the clock of the server. Source: spec/scale.md,
+sections 2 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import LiteralString
+from uuid import uuid4
+
+from surefoot.journal.codec import encode_word, same_word, word_of
+from surefoot.journal.postgres_owner import is_dead_here
+from surefoot.journal.postgres_server import Connection, Database, Row, rows_of
+from surefoot.journal.postgres_write import text_of
+from surefoot.types.errors import JournalError, RunBusy, RunUnknown, UsageError
+from surefoot.types.ports import Claimed
+from surefoot.types.words import Posted, Word
+
+_LIVES = """
+INSERT INTO surefoot.owner (token, until) VALUES (%(whose)s, surefoot.now() + %(lease_s)s)
+ON CONFLICT (token) DO UPDATE SET until = """
+_LIVE = _LIVES + "excluded.until"
+_LIVE_ON = _LIVES + "greatest(owner.until, excluded.until)"
+_LEAVE = "DELETE FROM surefoot.owner WHERE token = %(whose)s OR until < surefoot.now() - 86400"
+_MAKE = """
+INSERT INTO surefoot.run (run_id, started_at, parent, at, events, head, owner)
+VALUES (%s, surefoot.now(), %s, %s, %s, %s, %s) ON CONFLICT (run_id) DO NOTHING RETURNING number, started_at"""
+_TAKE = """
+UPDATE surefoot.run SET owner = %(whose)s, fence = fence + (owner <> %(whose)s)::int, ready_at = NULL
+WHERE run_id = %(run_id)s AND (owner IN ('', %(whose)s, %(dead)s) OR NOT surefoot.lives(owner)) RETURNING fence"""
+_CLAIM = """UPDATE surefoot.run SET owner = %(whose)s, fence = fence + 1, ready_at = NULL FROM found
+WHERE run.number = found.number RETURNING found.ready_at, run.number, run.run_id, run.agent, run.fence"""
+_READY = f"""
+WITH found AS (
+    SELECT number, ready_at FROM surefoot.run
+    WHERE ready_at <= surefoot.now() AND agent = ANY (%(agents)s) AND owner = ''
+    ORDER BY ready_at, number LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+) {_CLAIM}"""  # noqa: S608  # words of ours
+_LEFT = f"""
+WITH found AS (
+    SELECT run.number, 0 AS ready_at FROM surefoot.run JOIN surefoot.summary ON summary.run = run.number
+    WHERE run.owner <> '' AND run.agent = ANY (%(agents)s)
+    AND (status = 'running' OR EXISTS (SELECT 1 FROM surefoot.word WHERE word.run = run.number AND outcome = ''))
+    AND CASE WHEN run.owner = %(whose)s THEN run.number <> ALL (%(held)s)
+        ELSE run.owner = ANY (%(dead)s) OR NOT surefoot.lives(run.owner) END
+    ORDER BY run.number LIMIT %(limit)s FOR UPDATE OF run SKIP LOCKED
+) {_CLAIM}"""  # noqa: S608  # words of ours
+_WORD = "SELECT number, body, key, outcome, detail, seq FROM surefoot.word WHERE "
+_SAY = """
+INSERT INTO surefoot.word (run, key, posting, body) VALUES (%s, %s, %s, %s)
+ON CONFLICT (posting) DO NOTHING"""
+_IS_READY = "UPDATE surefoot.run SET ready_at = 0 WHERE number = %s AND owner = ''"
+_RUN = "SELECT number FROM surefoot.run WHERE run_id = %s FOR UPDATE"
+
+_DELETED = """
+SELECT number, owner, owner <> '' AND surefoot.lives(owner),
+    EXISTS (SELECT 1 FROM surefoot.run AS fork WHERE fork.parent = run.number)
+FROM surefoot.run WHERE run_id = %s FOR UPDATE"""
+_DELETE: tuple[LiteralString, ...] = (
+    "DELETE FROM surefoot.event WHERE run = %s",
+    "DELETE FROM surefoot.summary WHERE run = %s",
+    "DELETE FROM surefoot.label WHERE run = %s",
+    "DELETE FROM surefoot.word WHERE run = %s",
+    "DELETE FROM surefoot.run WHERE number = %s",
+)
+
+
+class Inbox:
+    """The inbox and the queue of a database, for the store of that token. Raises `JournalError`."""
+
+    def __init__(self, database: Database, token: str) -> None:
+        self._database = database
+        self._token = token
+
+    async def say(self, run_id: str, word: Word, key: str) -> tuple[int, Posted]:
+        """Put a word into the inbox of a run, and let a worker take the run up where nobody drives it.
+
+        Gives the number of the run, too. However often it is sent, it is one word.
+        """
+        posting, body, key = uuid4().hex, encode_word(word), text_of(key)
+
+        async def said(connection: Connection) -> tuple[int, list[Row]]:
+            async with connection.transaction():
+                runs = await rows_of(connection, _RUN, (run_id,))  # locked: who lets the run go sees the word, or waits
+                if not runs:
+                    raise RunUnknown(f"unknown run {run_id!r} in the journal {self._database.name}")
+                run: int = runs[0][0]
+                if key and (found := await rows_of(connection, f"{_WORD}run = %s AND key = %s", (run, key))):
+                    return run, found
+                await rows_of(connection, _SAY, (run, key, posting, body))
+                await rows_of(connection, _IS_READY, (run,))
+                await rows_of(connection, "SELECT pg_notify('surefoot', %s)", (f"word {run}",))
+                return run, await rows_of(connection, f"{_WORD}posting = %s", (posting,))
+
+        run, rows = await self._database.work(said)
+        (posted,) = self._posted(rows)
+        return run, same_word(posted, word)
+
+    async def posted(self, run_id: str, run: int, number: int) -> Posted:
+        """A word of a run, with what came of it. Raises `UsageError` where there is none of that number."""
+        for posted in self._posted(await self._database.ask(f"{_WORD}run = %s AND number = %s", (run, number))):
+            return posted
+        raise UsageError(f"run {run_id}: no word {number} was said to it")
+
+    async def unheard(self, run: int) -> list[Posted]:
+        """What was said to a run and has no outcome yet."""
+        return self._posted(await self._database.ask(f"{_WORD}run = %s AND outcome = '' ORDER BY number", (run,)))
+
+    async def live(self, lease_s: float) -> None:
+        """Say that this store lives for so long from now on, at least."""
+        await self._database.ask(_LIVE_ON, {"whose": self._token, "lease_s": lease_s})
+
+    async def leave(self) -> None:
+        """Say that this store drives nothing any more, and forget those that have died long ago."""
+        await self._database.ask(_LEAVE, {"whose": self._token}, patience_s=0)
+
+    async def make(self, run_id: str, origin: tuple[int | None, int, bytes], owner: str) -> tuple[int, float] | None:
+        """Put a run into the list, forked from the run of a number at a record that follows a hash.
+
+        Gives its number, and when it was made; None where there is one of that id.
+        """
+        parent, at, head = origin
+        rows = await self._database.ask(_MAKE, (run_id, parent, at, at, head, owner), is_final=parent is not None)
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    async def take(self, run_id: str, dead: str) -> int | None:
+        """Become the driver of a run that nobody living drives, or one that is dead; its fence, or None."""
+        rows = await self._database.ask(_TAKE, {"whose": self._token, "run_id": run_id, "dead": dead})
+        return rows[0][0] if rows else None
+
+    async def claim(
+        self, agents: Collection[str], limit: int, lease_s: float, held: Sequence[int]
+    ) -> dict[int, Claimed]:
+        """Take up to so many runs of these agents that are ready, or whose driver has died or was cut off.
+
+        `held` are the runs that this store has; what else is its own was claimed when an answer was lost.
+        """
+        told = {"whose": self._token, "agents": list(agents), "held": held, "lease_s": lease_s}
+
+        async def claimed(connection: Connection) -> dict[int, Claimed]:
+            await rows_of(connection, _LIVE_ON, told)
+            rows = sorted(await rows_of(connection, _READY, {**told, "limit": limit}))
+            found = {number: Claimed(run_id, agent, fence) for _, number, run_id, agent, fence in rows}
+            if left := limit - len(found):
+                owners = await rows_of(connection, "SELECT DISTINCT owner FROM surefoot.run WHERE owner <> ''")
+                dead = [owner for (owner,) in owners if is_dead_here(owner)]
+                values = {**told, "limit": left, "dead": dead, "held": [*held, *found]}
+                for _, number, run_id, agent, fence in sorted(await rows_of(connection, _LEFT, values)):
+                    found[number] = Claimed(run_id, agent, fence, is_takeover=True)
+            return found
+
+        return await self._database.work(claimed, patience_s=0)
+
+    async def renew(self, driven: Mapping[int, str], lease_s: float) -> list[str]:
+        """Extend the lease of this store; those of the runs that it drives and others have taken."""
+
+        async def renewed(connection: Connection) -> list[str]:
+            await rows_of(connection, _LIVE, {"whose": self._token, "lease_s": lease_s})
+            rows = await rows_of(connection, "SELECT number FROM surefoot.run WHERE owner = %s", (self._token,))
+            own = {number for (number,) in rows}
+            return [run_id for number, run_id in driven.items() if number not in own]
+
+        return await self._database.work(renewed, patience_s=0)
+
+    async def delete(self, run_id: str) -> None:
+        """Take a run out for good; bytes that others may share stay."""
+
+        async def deleted(connection: Connection) -> None:
+            async with connection.transaction():
+                ((number, owner, is_driven, is_shared),) = await rows_of(connection, _DELETED, (run_id,))
+                if is_driven and not is_dead_here(owner):
+                    raise RunBusy(f"run {run_id} is being driven; cancel it, or wait until it stands still")
+                if is_shared:
+                    raise UsageError(f"run {run_id} cannot be deleted: another run shares its records")
+                for statement in _DELETE:
+                    await rows_of(connection, statement, (number,))
+
+        await self._database.work(deleted, is_final=True)
+
+    def _posted(self, rows: Sequence[Row]) -> list[Posted]:
+        try:
+            return [Posted(number, word_of(body), key, *rest) for number, body, key, *rest in rows]
+        except ValueError as error:
+            raise JournalError(f"journal {self._database.name}: a word cannot be read: {error}") from error

@@ -1,0 +1,230 @@
+"""A database while a store uses it: who drives which of its runs, and how a run is appended to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from surefoot.core.state.summary import ready_at
+from surefoot.journal.codec import check_id, check_there, digest_of, genesis, rows_of
+from surefoot.journal.postgres_follow import Follower
+from surefoot.journal.postgres_inbox import Inbox
+from surefoot.journal.postgres_owner import new_token
+from surefoot.journal.postgres_read import Reader
+from surefoot.journal.postgres_server import Database
+from surefoot.journal.postgres_write import Line, Writer
+from surefoot.types.errors import JournalError, RunBusy, RunExists, UsageError
+from surefoot.types.events import Event
+from surefoot.types.ports import NO_RECORDS, Durability, Place, Standing
+from surefoot.types.words import Posted
+
+_LEASE_S = 30.0
+"""For how long a run that was opened, not claimed, stays with a process that is cut off."""
+
+
+class OpenDatabase:
+    """What a store has of its database, on one event loop at a time, and the runs that it drives.
+
+    It says every ten seconds that it lives while it drives runs that nobody renews, those that were not claimed.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.pid = os.getpid()
+        self.token = new_token()
+        self.driven: dict[str, PostgresRun] = {}
+        self.claimed: dict[str, int] = {}
+        self.database = Database(url)
+        self.follower = Follower(self.database)
+        self.reader = Reader(self.database)
+        self.inbox = Inbox(self.database, self.token)
+        self.writer = Writer(self.database, self.token, self.follower.tell)
+        self._beating: asyncio.Task[None] | None = None
+
+    def is_foreign(self) -> bool:
+        """Whether another event loop uses it, which is still running."""
+        return self.loop is not asyncio.get_running_loop() and self.loop.is_running()
+
+    def moved(self) -> None:
+        """Go on on this event loop; the one before is not running any more."""
+        self.loop, self._beating = asyncio.get_running_loop(), None
+        self.database.moved()
+        self.follower.moved()
+        self.writer.moved()
+
+    async def open(self, run_id: str, *, create: bool) -> PostgresRun:
+        """Become the driver of a run. See `JournalStore.open`."""
+        is_claimed = self.claimed.pop(run_id, None) is not None
+        if not is_claimed:
+            await self.inbox.live(_LEASE_S)
+        made = await self.make(run_id, (None, 0, genesis(run_id)), self.token) if create else None
+        if made is not None:
+            number, began = made
+            line = Line(number, 0, Place(0, genesis(run_id)), replace(NO_RECORDS, run_id=run_id, started_at=began))
+        else:
+            line = await self._taken(run_id, is_new=create)
+        self.writer.forget(line.number)
+        run = self.driven[run_id] = PostgresRun(self, line, is_claimed=is_claimed)
+        if not is_claimed and self._beating is None:
+            self._beating = asyncio.get_running_loop().create_task(self._beat())
+        return run
+
+    async def make(self, run_id: str, origin: tuple[int | None, int, bytes], owner: str) -> tuple[int, float] | None:
+        """Put a run into the list: its number, and when that was; None where there is one of that id."""
+        check_id(run_id)
+        return await self.inbox.make(run_id, origin, owner)
+
+    async def _taken(self, run_id: str, *, is_new: bool) -> Line:
+        found = await self.reader.find(run_id)
+        if is_new and found.row.events:
+            raise RunExists(f"there is a run {run_id} in the journal {self.database.name} already; choose another id")
+        dead = "" if found.is_driven else found.row.owner
+        fence = await self.inbox.take(run_id, dead)
+        if fence is None:
+            raise RunBusy(f"run {run_id} is being driven by another process; wait for it or end it")
+        found = await self.reader.find(run_id)
+        line = Line(found.row.number, fence, Place(found.row.events, found.head), NO_RECORDS)
+        try:
+            line.summary = await self.reader.summary(found)
+        except JournalError:
+            line.freed = None, True
+            self.writer.add(line)
+            await self.writer.flushed()
+            raise
+        return line
+
+    async def _beat(self) -> None:
+        while any(not run.is_claimed for run in self.driven.values()):
+            with suppress(JournalError):  # it is away: the next time is soon enough
+                await self.inbox.live(_LEASE_S)
+            await asyncio.sleep(_LEASE_S / 3)
+        self._beating = None
+
+    async def aclose(self) -> None:
+        """Write what is queued, let others drive the runs, and close. Raises `JournalError` when something was lost."""
+        driven = tuple(self.driven.values())
+        for run in driven:
+            run.give_up()
+        try:
+            await self.writer.aclose()
+            with suppress(JournalError):  # it dies by itself
+                await self.inbox.leave()
+        finally:
+            if self._beating is not None:
+                self._beating.cancel()
+            await self.follower.aclose()
+            await self.database.aclose()
+        if failure := next((run.line.failure for run in driven if run.line.failure), None):
+            raise failure
+
+
+class PostgresRun:
+    """A `RunJournal` of one run in a database."""
+
+    def __init__(self, opened: OpenDatabase, line: Line, *, is_claimed: bool) -> None:
+        self.run_id = line.summary.run_id
+        self.is_claimed = is_claimed
+        self.line = line
+        self._opened = opened
+        self._writer = opened.writer
+        self._is_released = False
+
+    @property
+    def place(self) -> Place:
+        """Where the next append goes."""
+        return self.line.end
+
+    async def read(self, since: int = 0) -> Sequence[Event]:
+        """Events from position `since` on, oldest first. Raises `JournalCorrupt`, never gives a part."""
+        await self._writer.flushed()
+        self._check()
+        records, wrong = await self._opened.reader.load(await self._opened.reader.find(self.run_id), max(since, 0))
+        if wrong is not None:
+            raise wrong
+        return [record.event for record in records]
+
+    async def append(
+        self,
+        events: Sequence[Event],
+        durability: Durability = "soon",
+        *,
+        heard: Sequence[Posted] = (),
+        at: float | None = None,
+        place: Place | None = None,
+    ) -> Place:
+        """Add events at the end, all or none, in this order. Returns when they are as safe as asked; the place then.
+
+        While the server is away it waits, up to a minute. Raises `JournalError` when these, or any before them, could
+        not be written, `LeaseLost` when somebody else drives the run by now, and as the port says.
+        """
+        self._check()
+        line, writer, now = self.line, self._writer, time.time() if at is None else at
+        rows, blobs, end, summary = rows_of(line.number, events, now, place or line.end, line.summary)
+        if place in (None, line.end):
+            line.summary = summary
+            for digest, data, _, _ in blobs:
+                writer.put(digest, data)
+            writer.add(line, rows, heard)
+        else:
+            await writer.flushed()
+            found = await self._opened.reader.find(self.run_id)
+            check_there(self.run_id, (await self._opened.reader.load(found, max(end.seq - 1, 0), 1))[0], end)
+        if durability == "soon":
+            writer.soon()
+        else:
+            await self._written(writer.flushed(synced=durability == "synced"))
+        return end
+
+    async def put_blob(self, data: bytes) -> str:
+        """Keep bytes under their SHA-256 (hex), which is returned. Written with the next append."""
+        self._check()
+        digest = digest_of(data)
+        self._writer.put(digest, data)
+        return digest
+
+    async def get_blob(self, digest: str) -> bytes:
+        """The bytes of that digest. Raises `JournalError` when they are not there, or were altered."""
+        self._check()
+        await self._writer.flushed()
+        return await self._opened.reader.blob(digest)
+
+    async def words(self) -> Sequence[Posted]:
+        """What was said to this run and has no outcome yet, in the order in which it came."""
+        await self._writer.flushed()
+        self._check()
+        return await self._opened.inbox.unheard(self.line.number)
+
+    def listen(self, wake: Callable[[], None] | None) -> None:
+        """Call `wake` whenever something is said to this run; what is said elsewhere is heard a moment later."""
+        self._opened.follower.hear(self.line.number, wake)
+
+    async def release(self, standing: Standing = "", wake_at: float | None = None, *, why: str = "") -> None:
+        """Write all that is queued and let others drive this run. Raises `JournalError` when something was lost."""
+        if not self._is_released:
+            if standing:
+                self.line.summary = replace(self.line.summary, standing=standing, reason=why)
+            self.give_up(wake_at)
+            await self._written(self._writer.flushed())
+
+    def give_up(self, wake_at: float | None = None) -> None:
+        """Queue what is left to write, with the right to drive as the last thing."""
+        self._is_released, summary = True, self.line.summary
+        self.line.freed = ready_at(summary, wake_at, has_words=False), summary.standing != "set_aside"
+        self._writer.add(self.line)
+        self._opened.follower.hear(self.line.number, None)
+        self._opened.driven.pop(self.run_id, None)
+
+    async def _written(self, writing: Awaitable[None]) -> None:
+        await writing
+        if self.line.failure is not None:
+            raise self.line.failure
+
+    def _check(self) -> None:
+        if self._is_released:
+            raise UsageError(f"run {self.run_id} was released; open it again to go on")
+        if self.line.failure is not None:
+            raise self.line.failure

@@ -1,0 +1,364 @@
+"""How records get into a database: the appends of all runs that a store drives, in as few round trips as there can be.
+
+While one round trip is under way, what comes meanwhile is collected for the next. The server takes the records of a run
+only where the run is still this store's and stands where this writer left it. What was committed without a sync could
+go with a crash of the server, and the answer to a commit with its connection: so rows are kept until a commit with a
+sync has followed, which makes all before it safe. After a connection broke, hashes tell exactly what the server has,
+and the rest is sent again. Source: spec/scale.md, section 3.2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+from surefoot.core.state.summary import is_outdated
+from surefoot.journal.codec import EventRow, encode_summary, storable
+from surefoot.journal.postgres_server import Connection, Database
+from surefoot.types.errors import JournalError, LeaseLost
+from surefoot.types.ports import Place, RunSummary
+from surefoot.types.words import Posted
+
+LAG_S = 0.002
+"""How long rows that nobody waits for are collected."""
+
+_MOST_BYTES = 8_000_000
+"""What is sent at once, if it is of more than one run."""
+
+_SYNC_S = 2.0
+"""After so long what is written is synced in any case, so that little has to be kept."""
+
+_LABEL_CHARS = 200
+
+_MOST_KNOWN = 1_000
+"""Of how many bytes it is remembered that the database has them."""
+
+_TYPES = (
+    "boolean text bigint[] bigint[] bigint[] bytea[] bigint[] bytea[] "  # the runs, and where they stand
+    "bigint[] bigint[] float8[] bigint[] bytea[] bytea[] text[] bytea[] "  # records, bytes
+    "bigint[] bytea[] text[] text[] text[] text[] boolean[] text[] bigint[] text[] "  # summaries, labels
+    "bigint[] bigint[] text[] text[] bigint[] bigint[] float8[] boolean[]"  # words, runs that are let go
+)
+_APPEND = f"SELECT surefoot.append({', '.join(f'%b::{name}' for name in _TYPES.split())})".encode()
+_STANDS = """
+SELECT run.number, run.owner, run.fence, run.events, run.head, event.hash
+FROM unnest(%s::bigint[], %s::bigint[]) AS t (number, seq) JOIN surefoot.run USING (number)
+LEFT JOIN surefoot.event ON event.run = run.number AND event.seq = t.seq"""
+
+
+def text_of(text: str) -> str:
+    """A text as this database takes it."""
+    return storable(text).replace("\0", "\ufffd")
+
+
+def label_of(text: str) -> str:
+    """A label as it is looked for."""
+    return text_of(text[:_LABEL_CHARS])
+
+
+def searched(summary: RunSummary) -> str:
+    """What a run is found by."""
+    return text_of("\n".join((summary.run_id, summary.task, summary.answer, *summary.labels.values())).casefold())
+
+
+@dataclass(eq=False, slots=True)
+class Line:
+    """What a store knows of a run that it drives.
+
+    `at` is where the run stands in the database as of the last answer; `rows`, which begin at `base`, and `heard` are
+    what is not known to be safe there. `freed` says when a worker may claim it, and whether at once for a word.
+    """
+
+    number: int
+    fence: int
+    at: Place
+    summary: RunSummary
+    kept: RunSummary | None = None
+    base: Place = field(init=False)
+    rows: list[EventRow] = field(default_factory=list[EventRow])
+    heard: list[Posted] = field(default_factory=list[Posted])
+    heard_sent: int = 0
+    freed: tuple[float | None, bool] | None = None
+    is_freed: bool = False
+    failure: JournalError | None = None
+
+    def __post_init__(self) -> None:
+        self.base = self.at
+
+    @property
+    def end(self) -> Place:
+        """Where the run stands with all that is queued."""
+        return Place(self.rows[-1][1] + 1, self.rows[-1][5]) if self.rows else self.base
+
+    @property
+    def unsent(self) -> list[EventRow]:
+        """The rows that the database does not have."""
+        return self.rows[self.at.seq - self.base.seq :]
+
+    @property
+    def is_summary_due(self) -> bool:
+        """Whether what lists show of the run is to be kept now."""
+        if self.failure is not None or not self.summary.events:
+            return False
+        return self.kept is None or self.freed is not None or is_outdated(self.kept, self.summary)
+
+    def is_safe(self) -> None:
+        """Forget what a crash of the server cannot take along any more."""
+        del self.rows[: self.at.seq - self.base.seq], self.heard[: self.heard_sent]
+        self.base, self.heard_sent = self.at, 0
+
+    def fails(self, failure: JournalError) -> None:
+        """Nothing more of this run can be written."""
+        self.failure = failure
+        self.rows.clear()
+        self.heard.clear()
+        self.at, self.heard_sent = self.base, 0
+
+    def found(self, place: Place) -> bool:
+        """Whether the run stands there by these rows; then it goes on from there."""
+        index = place.seq - self.base.seq
+        known = self.base.hash if index == 0 else self.rows[index - 1][5] if 0 < index <= len(self.rows) else b""
+        if known == place.hash:
+            self.at, self.heard_sent, self.kept, self.is_freed = place, 0, None, False
+        return known == place.hash
+
+
+class _Move(NamedTuple):
+    """What is sent of a run at one time, and where it stands then; `heard` counts its words."""
+
+    line: Line
+    rows: list[EventRow]
+    end: Place
+    heard: int
+    freed: tuple[float | None, bool] | None
+
+
+class Writer:
+    """Writes for all runs that a store drives. `tell` gets the numbers of runs that have changed, 0 for any summary."""
+
+    def __init__(self, database: Database, token: str, tell: Callable[[set[int]], None]) -> None:
+        self._database = database
+        self._token = token
+        self._tell = tell
+        self._queue: dict[Line, None] = {}
+        self._unsafe: dict[Line, None] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._known: dict[str, bytes] = {}
+        self._waiters: list[asyncio.Future[None]] = []
+        self._is_sync_due = False
+        self._synced_at = 0.0
+        self._breaks = 0
+        self._due: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, line: Line, rows: Iterable[EventRow] = (), heard: Iterable[Posted] = ()) -> None:
+        """Queue rows of a run, and words with what came of them. What is queued before an await is written at once."""
+        line.rows += rows
+        line.heard += heard
+        self._queue[line] = None
+
+    def put(self, digest: str, data: bytes) -> None:
+        """Queue bytes, for the next round trip."""
+        if digest not in self._known:
+            self._blobs[digest] = data
+
+    def has(self, digest: str) -> bytes | None:
+        """Bytes that are queued."""
+        return self._blobs.get(digest)
+
+    def soon(self) -> None:
+        """See to it that what is queued is written before long."""
+        if self._due is None and self._task is None:
+            self._due = asyncio.get_running_loop().call_later(LAG_S, self._start)
+
+    async def flushed(self, *, synced: bool = False) -> None:
+        """Return when what is queued now is written, or has failed; with `synced`, when it is also safe."""
+        if not self._queue and not self._blobs and self._task is None and not (synced and self._unsafe):
+            return
+        self._is_sync_due |= synced
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._start()
+        await waiter
+
+    def forget(self, number: int) -> None:
+        """A run has been opened anew with a sync, so that whatever was written of it is safe."""
+        for line in [line for line in self._unsafe if line.number == number]:
+            del self._unsafe[line]
+
+    def moved(self) -> None:
+        """Go on on another event loop; what was under way on the one before is found out about."""
+        self._task = self._due = None
+        self._waiters.clear()
+        self._breaks = -1
+        for line in self._unsafe:
+            self._queue[line] = None
+
+    async def aclose(self) -> None:
+        """Write what is queued, and have it safe."""
+        await self.flushed(synced=True)
+        if self._due is not None:
+            self._due.cancel()
+
+    def _start(self) -> None:
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._write_all())
+
+    async def _write_all(self) -> None:
+        waiters: list[asyncio.Future[None]] = []
+        try:
+            while self._queue or self._blobs or self._waiters:
+                lines, self._queue = self._queue, {}
+                waiters, self._waiters = self._waiters, []
+                synced, self._is_sync_due = self._is_sync_due, False
+                synced = synced or time.monotonic() - self._synced_at > _SYNC_S
+                self._unsafe |= lines
+                for piece in _pieces(lines) if lines else ((),):
+                    await self._write(piece, synced=synced)
+                for waiter in waiters:
+                    if not waiter.done():
+                        waiter.set_result(None)
+        except BaseException as error:
+            for waiter in (*waiters, *self._waiters):
+                if not waiter.done():
+                    waiter.set_exception(error)
+            raise
+        finally:
+            self._task = None
+
+    async def _write(self, lines: Sequence[Line], *, synced: bool) -> None:
+        async def sent(connection: Connection) -> None:
+            batch = dict.fromkeys(lines)
+            if self._breaks != (breaks := self._database.breaks):
+                await self._compare(connection)
+                batch |= dict.fromkeys(line for line in self._unsafe if line.unsent or line.heard or line.freed)
+                self._breaks = breaks
+            await self._send(connection, batch, synced=synced)
+
+        try:
+            await self._database.work(sent)
+        except JournalError as error:
+            for line in lines:
+                line.fails(error)
+                self._unsafe.pop(line, None)
+            self._blobs.clear()
+
+    async def _send(self, connection: Connection, lines: Iterable[Line], *, synced: bool) -> None:
+        blobs = dict(self._blobs)
+        moves = [_Move(line, line.unsent, line.end, len(line.heard), line.freed) for line in lines]
+        shown = [(line, line.summary) for line in lines if line.is_summary_due]
+        columns = _columns(self._token, moves, shown, blobs)
+        ((taken,),) = await (await connection.execute(_APPEND, (synced, *columns))).fetchall()
+        self._blobs = {digest: data for digest, data in self._blobs.items() if digest not in blobs}
+        self._known |= blobs
+        written, changed = set[int](taken), {0} if shown else set[int]()
+        for line, summary in shown:
+            line.kept = summary
+        for line, rows, end, heard, freed in moves:
+            line.is_freed = freed is not None
+            if line.number in written:
+                line.at, line.heard_sent = end, heard
+                if rows:
+                    changed.add(line.number)
+            elif line.failure is None and (rows or line.heard):  # who only lets it go has lost nothing
+                self._lost(line)
+        if synced:
+            self._synced()
+        self._tell(changed)
+
+    def _synced(self) -> None:
+        """All that was written is safe."""
+        self._synced_at = time.monotonic()
+        for line in tuple(self._unsafe):
+            line.is_safe()
+            if not line.rows and not line.heard and line.is_freed == (line.freed is not None):
+                del self._unsafe[line]
+        self._known = dict.fromkeys(self._known if len(self._known) < _MOST_KNOWN else (), b"")
+
+    async def _compare(self, connection: Connection) -> None:
+        """Find out what the server has of all that could be lost."""
+        lines = tuple(self._unsafe)
+        asked = ([line.number for line in lines], [line.end.seq - 1 for line in lines])
+        rows = await (await connection.execute(_STANDS, asked)).fetchall()
+        stands = {number: rest for number, *rest in rows}
+        for line in lines:
+            owner, fence, seq, head, last = stands.get(line.number, ("", 0, 0, b"", b""))
+            if (owner, fence) == (self._token, line.fence) and line.found(Place(seq, head)):
+                continue
+            del self._unsafe[line]
+            if line.rows and last == line.end.hash:  # another goes on with it, after all that is here
+                line.at, line.heard_sent = line.end, len(line.heard)
+                line.is_safe()
+            elif line.rows or line.heard:
+                self._lost(line)
+        self._blobs = {digest: data for digest, data in self._known.items() if data} | self._blobs
+        self._known.clear()
+
+    def _lost(self, line: Line) -> None:
+        told = (
+            f"journal {self._database.name}: run {line.summary.run_id} has gone on without this process: somebody else "
+            "drives this run; leave it to them, or open it again"
+        )
+        line.fails(LeaseLost(told))
+        self._unsafe.pop(line, None)
+
+
+def _pieces(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """So many lines at a time as can be sent at once."""
+    piece: list[Line] = []
+    size = 0
+    for line in lines:
+        more = sum(len(row[4]) for row in line.unsent)
+        if piece and size + more > _MOST_BYTES:
+            yield piece
+            piece, size = [], 0
+        piece.append(line)
+        size += more
+    if piece:
+        yield piece
+
+
+def _columns(
+    token: str, moves: Sequence[_Move], shown: Sequence[tuple[Line, RunSummary]], blobs: dict[str, bytes]
+) -> Iterator[object]:
+    """What `surefoot.append` takes, but for whether it is to be synced."""
+    yield token
+    yield [move.line.number for move in moves]
+    yield [move.line.fence if move.line.failure is None else -1 for move in moves]
+    yield [move.line.at.seq for move in moves]
+    yield [move.line.at.hash for move in moves]
+    yield [move.end.seq for move in moves]
+    yield [move.end.hash for move in moves]
+    rows = list(chain.from_iterable(move.rows for move in moves))
+    yield from (list(column) for column in zip(*rows, strict=True)) if rows else ([] for _ in range(6))
+    yield list(blobs)
+    yield list(blobs.values())
+    yield [line.number for line, _ in shown]
+    summaries = [summary for _, summary in shown]
+    yield [encode_summary(one) for one in summaries]
+    yield [one.status for one in summaries]
+    yield [one.standing for one in summaries]
+    yield [text_of(one.agent) for one in summaries]
+    yield ["" if one.outer else text_of(one.agent) for one in summaries]
+    yield [one.questions > 0 or one.standing in ("approval", "in_doubt") for one in summaries]
+    yield [searched(one) for one in summaries]
+    labels = [(line.number, f"{name}={value}") for line, one in shown for name, value in one.labels.items()]
+    yield [number for number, _ in labels]
+    yield [label_of(label) for _, label in labels]
+    heard = [(one, move.line.number) for move in moves for one in move.line.heard[move.line.heard_sent :]]
+    yield [one.number for one, _ in heard]
+    yield [number for _, number in heard]
+    yield [one.outcome for one, _ in heard]
+    yield [text_of(one.detail) for one, _ in heard]
+    yield [one.seq for one, _ in heard]
+    freed = [(move.line.number, *move.freed) for move in moves if move.freed is not None]
+    yield [number for number, _, _ in freed]
+    yield [ready for _, ready, _ in freed]
+    yield [hears for _, _, hears in freed]
