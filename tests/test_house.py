@@ -42,14 +42,16 @@ MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-
     "delegate": f"{CORE} {HANDS} runtime run",
     "batch": f"{CORE} run chat",
     "speak": f"{CORE} {HANDS} runtime run delegate",
-    "agent": f"{CORE} prompts {HANDS} telemetry runtime run chat batch delegate speak",
+    "driver": f"{CORE} {HANDS} telemetry runtime run delegate speak",
+    "agent": f"{CORE} prompts {HANDS} telemetry runtime run chat batch delegate speak driver",
     "worker": f"{CORE} {HANDS} runtime run agent",
+    "engines": f"{CORE} {HANDS} runtime run agent speak",
     "service": f"{CORE} prompts {HANDS} runtime run agent",
     "recall": f"{CORE} run",
     "reasoners": f"{CORE} prompts {HANDS} runtime run agent service recall",
     "testing": f"{CORE} prompts {HANDS} runtime run agent progress",
     "server": f"{CORE} {HANDS} telling runtime run agent speak worker",
-    "cli": f"{CORE} prompts {HANDS} telling runtime run chat batch delegate agent speak worker server",
+    "cli": f"{CORE} prompts {HANDS} telling runtime run chat batch delegate agent speak worker server engines",
     "evals": "",  # only the name of what stands in `evals/` of a checkout
 }
 FRONT_DOOR = "surefoot"

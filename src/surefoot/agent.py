@@ -15,15 +15,13 @@ from surefoot.core.guard.anchor import HandOver
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.loop.table import CHOICES
-from surefoot.core.plan.limits import budget_of
-from surefoot.core.state.state import EMPTY, State
 from surefoot.delegate import AgentTool, on_journal, spec_of
+from surefoot.driver import Driver
 from surefoot.journal.memory import store_of
 from surefoot.run import Opened, Out_co, Run, Stream, new_run_id, stream_of
 from surefoot.runtime.admission import Admission
 from surefoot.runtime.approvals import anchor_late, config_taken
 from surefoot.runtime.background import Closable, Held
-from surefoot.runtime.blobs import keep_task
 from surefoot.runtime.cast import (
     Cast,
     ModelChoice,
@@ -34,19 +32,15 @@ from surefoot.runtime.cast import (
     chosen_templates,
     judge_of,
 )
-from surefoot.runtime.drive import drive
-from surefoot.runtime.hands import LiveHands
-from surefoot.runtime.offers import Offered, Offers, bound_tools, known_of, selected_anew
+from surefoot.runtime.offers import Offers, bound_tools, known_of, selected_anew
 from surefoot.runtime.output import Shape, shape_of, with_shape
 from surefoot.runtime.pins import Pins
-from surefoot.runtime.services import RunServices, checked_services, services_of
+from surefoot.runtime.services import checked_services, services_of
 from surefoot.runtime.start import Named, checked_name, digest_of_recipe, first_events, next_records
 from surefoot.runtime.task_plan import planned
 from surefoot.runtime.trajectories import Trajectories
-from surefoot.runtime.under_way import Leave
 from surefoot.runtime.world import Watch
-from surefoot.speak import Voice, at_rest, hear, state_now
-from surefoot.telemetry import Live, has_provider
+from surefoot.speak import at_rest, state_now
 from surefoot.tools.function import ToolWrapper
 from surefoot.types.attachments import Attached
 from surefoot.types.config import LoopConfig, checked_config
@@ -55,11 +49,10 @@ from surefoot.types.events import Event, JournalOrigin, RunForked, Speaker
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.outcomes import Completed
-from surefoot.types.ports import Claimed, Encoder, JournalStore, RunJournal, ServiceKey, Tool
+from surefoot.types.ports import Encoder, JournalStore, ServiceKey, Tool
 from surefoot.types.reflection import Evaluator
 from surefoot.types.task import Task
 from surefoot.types.tools import Delegates, Effect
-from surefoot.types.words import Posted, Resume
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
@@ -68,7 +61,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)  # with slots, `Agent[Trip](…)` cannot be made
-class Agent(Held, Voice[Out_co]):
+class Agent(Held, Driver[Out_co]):
     """A recipe for runs. It holds no run, so one agent serves thousands at once.
 
     `model` is `provider:model` or any `Model`, or a list of these, each of which goes on when the one before it fails.
@@ -281,29 +274,6 @@ class Agent(Held, Voice[Out_co]):
             drive = partial(self._drive, opened.journal, first, watch, given, words, stream=stream, state=state)
             return opened.left(await drive())
 
-    async def drive(
-        self, claimed: Claimed, *, by: str, watch: Watch | None = None, stream: bool = False, leave: Leave | None = None
-    ) -> Run[Out_co]:
-        """Go on with a run that a worker has claimed, as whoever drove it would have; nobody has asked for anything.
-
-        What was said to it meanwhile is heard. An agent that is made otherwise than the one it was begun with takes it
-        up as `resume` does. `leave` says when it is to be left as it stands.
-        """
-        given = services_of(self._services, None)
-        async with self._admission.place(), Opened(await self._store.open(claimed.run_id), self._store) as opened:
-            state, words = await state_now(self._store, claimed.run_id, opened, claimed=claimed, by=by)
-            word = words[-1].word if words else None
-            stands = standing(state) and not next_moves(state)
-            if stands or (state.ending is not None and (word is None or isinstance(state.ending, Completed))):
-                return await at_rest(opened, words, Run.of(state, read=self._shape))
-            first: list[Event] = []
-            if word is not None or state.recipe not in ("", self._recipe) or state.run_id != claimed.run_id:
-                config = word.config if isinstance(word, Resume) else None
-                parts = (self._cast, self._offers, self.config)
-                first = await next_records(claimed.run_id, state, parts, by=word.by if word else by, config=config)
-            drive = partial(self._drive, opened.journal, first, watch, given, words, stream=stream, state=state)
-            return opened.left(await drive(leave=leave))
-
     def resume_sync(self, run_id: str, **options: Any) -> Run[Out_co]:  # Any: passed on as they are
         """`resume` for scripts; takes the same options."""
         return self._sync(self.resume(run_id, **options))
@@ -359,40 +329,3 @@ class Agent(Held, Voice[Out_co]):
         """
         how: Delegates = "hand_off" if hand_off else "call"
         return AgentTool(self, spec_of(name, description, effect or self._offers.effect, how), effect)
-
-    async def _drive(
-        self,
-        journal: RunJournal,
-        first: Sequence[Event],
-        watch: Watch | None,
-        given: Mapping[ServiceKey, object],
-        words: Sequence[Posted] = (),
-        *,
-        stream: bool,
-        state: State = EMPTY,
-        offered: Offered | None = None,
-        drives: bool = True,
-        leave: Leave | None = None,
-    ) -> Run[Out_co]:
-        """Put on record how somebody takes it up, then drive on from `state`, or leave that to a worker."""
-        tools = offered.tools if offered else await self._offers.tools_of(state.tools)
-        earlier = (await self._store.read_recorded(journal.run_id))[0] if has_provider() and state.seen else ()
-        spans = Live(earlier) if has_provider() else None
-        journal = journal if spans is None else spans.timed(journal)
-        begun = await keep_task(journal, fold(first, state))
-        self._cast.check_prices(begun.config)
-        await journal.append(first, "soon" if drives else "synced", heard=words)
-        if not drives:
-            return Run.of(begun, read=self._shape)
-        async with RunServices(given) as services:
-            own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape)
-            own_budget, inbox = begun.config.budget, partial(hear, self._store, journal)
-            budget = own_budget if begun.planning is None else budget_of(own_budget, begun.planning.config)
-            live = partial(LiveHands, budget=budget, store=self._store, inbox=inbox, spans=spans)
-            hands = live(self._cast, tools, journal, services, watch, stream, begun.elapsed_s, *own)
-            hands.announced(first)
-            driven = drive(journal, hands, begun, leave)
-            ended = await (driven if spans is None else spans.around(driven))
-            if ended.gate is not None:
-                await self._paths.remember(journal, ended)
-            return Run.of(ended, read=self._shape)

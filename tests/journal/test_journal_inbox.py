@@ -10,7 +10,7 @@ import pytest
 from journal_cases import started, story, write
 
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.types.errors import RunBusy, RunExists, RunUnknown, UsageError
+from surefoot.types.errors import LeaseLost, RunBusy, RunExists, RunUnknown, UsageError
 from surefoot.types.events import CallStarted, RunEnded, RunStarted
 from surefoot.types.outcomes import Cancelled
 from surefoot.types.ports import Claimed, JournalStore, RunFilter, RunSummary
@@ -116,9 +116,12 @@ async def test_a_run_is_claimed_once_by_whoever_serves_its_agent(store: JournalS
     assert await claimed(store, "other") == []
     assert await claimed(store) == [Claimed("r1", CLERK, 1)]
     assert await claimed(store) == []
-    run = await store.open("r1")
+    run = await store.open("r1", fence=1)
     await run.release()
     assert await claimed(store) == [Claimed("r1", CLERK, 2)]
+    run = await store.open("r1")  # whoever takes it without a claim is another driver, too
+    await run.release()
+    assert await claimed(store) == [Claimed("r1", CLERK, 4)]
 
 
 async def test_claims_come_in_the_order_in_which_runs_were_ready_up_to_a_limit(store: JournalStore) -> None:
@@ -165,12 +168,14 @@ async def test_a_lease_that_is_over_lets_another_store_take_the_run(tmp_path: Pa
     here, there = SqliteJournal(tmp_path / "runs.db"), SqliteJournal(tmp_path / "runs.db")
     await queue(here, "r1")
     assert await here.claim((CLERK,), 1, 30.0)
-    zombie = await here.open("r1")
+    zombie = await here.open("r1", fence=1)
     assert await there.claim((CLERK,), 1, 30.0) == []  # its owner lives
     await here.renew(-1.0)  # as if it had not for a long time
     (taken,) = await there.claim((CLERK,), 1, 30.0)
     assert (taken.run_id, taken.is_takeover, taken.fence) == ("r1", True, 2)
-    run = await there.open("r1")
+    with pytest.raises(LeaseLost, match="gone on without this process"):
+        await there.open("r1", fence=1)
+    run = await there.open("r1", fence=2)
     await run.append([CallStarted("1.0")], "written")
     assert await here.renew(30.0) == ["r1"]
     with pytest.raises(RunBusy, match="somebody else drives"):
@@ -294,3 +299,37 @@ async def test_a_deleted_run_is_gone_unless_it_is_driven_or_shared(store: Journa
     with pytest.raises(RunExists):
         await store.open("r1", create=True)
     assert Posted(1, NO) != Posted(2, NO)
+
+
+async def test_a_claim_goes_from_process_to_process_and_ends_when_others_take_the_run(tmp_path: Path) -> None:
+    here, there = SqliteJournal(tmp_path / "runs.db"), SqliteJournal(tmp_path / "runs.db")
+    await queue(here, "r1")
+    (mine,) = await here.claim((CLERK,), 1, 30.0)
+    first = await here.open("r1", fence=mine.fence)
+    await first.append([CallStarted("1.0")], "written")
+    with pytest.raises(RunBusy, match="another process"):
+        await there.open("r1")
+    second = await there.open("r1", fence=mine.fence)  # the same claim
+    await second.append([CallStarted("1.1")], "written", place=first.place)
+    with pytest.raises(LeaseLost):
+        await first.append([CallStarted("1.2")], "written")
+    assert await there.claim((CLERK,), 1, 30.0) == []  # its lease goes on
+    await second.release("approval")
+    mended = await there.open("r1", fence=mine.fence)  # nobody else has had it
+    await mended.release("approval")
+    other = await there.open("r1")  # whoever takes it up otherwise
+    await other.release("approval")
+    with pytest.raises(LeaseLost):
+        await there.open("r1", fence=mine.fence)
+    await there.aclose()
+    with pytest.raises(RunBusy):
+        await here.aclose()
+
+
+async def test_bytes_are_kept_for_a_run_without_the_right_to_drive_it(store: JournalStore) -> None:
+    await queue(store, "r1")
+    run = await store.open("r1")
+    digest = await store.put_blob("r1", b"long")
+    assert await store.get_blob(digest) == await run.get_blob(digest) == b"long"
+    with pytest.raises(RunUnknown):
+        await store.put_blob("r2", b"long")

@@ -357,12 +357,9 @@ def rows_of(
     return rows, blobs, Place(seq, previous), summary
 
 
-def check_there(run_id: str, there: Sequence[Recorded], wanted: Place) -> None:
-    """Raise `LeaseLost` unless the record before a place is the one that is there: of an append that is made again."""
-    if [record.hash for record in there] != [wanted.hash.hex()]:
-        raise LeaseLost(
-            f"run {run_id} has other records at that place: somebody else drives it; leave it to them, or open it again"
-        )
+def overtaken(run_id: str) -> LeaseLost:
+    """What to raise where a run is another's by now."""
+    return LeaseLost(f"run {run_id} has gone on without this process: somebody else drives it; leave it to them")
 
 
 def lineage(row: RunRow, least: int, parent_of: Callable[[int], RunRow | None]) -> list[Segment]:

@@ -28,6 +28,7 @@ from surefoot.journal.codec import (
     check_id,
     decode_catalogue,
     digest_of,
+    overtaken,
     place_of,
     record_of_row,
     same_word,
@@ -77,7 +78,7 @@ class MemoryJournal:
         for log in self._logs.values():
             log.ready_at = ready_at(log.summary, None, has_words=False)
 
-    async def open(self, run_id: str, *, create: bool = False) -> MemoryRun:
+    async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> MemoryRun:
         """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
 
         With `create` the run must be new, or have no records: whoever made it died before the first.
@@ -90,6 +91,9 @@ class MemoryJournal:
                 log = self._log(run_id)
             elif log is None or log.place.seq > 0:
                 log = self._new(run_id)
+            if fence not in (None, now := self._fences.get(run_id, 0)):
+                raise overtaken(run_id)
+            self._fences[run_id] = now + (fence is None and not create)
             log.driver, log.ready_at = MemoryRun(log, self._blobs, self._keeper), None
             return log.driver
 
@@ -133,6 +137,12 @@ class MemoryJournal:
                 await watcher.changed.wait()
         finally:
             log.watchers.discard(watcher)
+
+    async def put_blob(self, run_id: str, data: bytes) -> str:
+        """Keep bytes for a run; a keeper of lines gets them with the next records."""
+        self._log(run_id)
+        self._blobs[digest := digest_of(data)] = data
+        return digest
 
     async def get_blob(self, digest: str) -> bytes:
         """The bytes of that digest. Raises `JournalError` when they are not there."""

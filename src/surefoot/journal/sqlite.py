@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from surefoot.journal.codec import check_fork, genesis
+from surefoot.journal.codec import check_fork, digest_of, genesis
 from surefoot.journal.side import FileSide
 from surefoot.journal.sqlite_file import owners_of
 from surefoot.journal.sqlite_list import Lister
@@ -54,7 +54,7 @@ class SqliteJournal:
         """What is kept beside the runs, in files beside this one."""
         return FileSide(self._path, owners_of(self._path))
 
-    async def open(self, run_id: str, *, create: bool = False) -> SqliteRun:
+    async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> SqliteRun:
         """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
 
         With `create` the run must be new, or have no records and nobody who drives it: whoever made it died before the
@@ -66,7 +66,7 @@ class SqliteJournal:
         if file.writer.broken:
             raise file.writer.broken
         file.writer.flush()
-        number, began = file.create(run_id) if create else (file.take(run_id), None)
+        number, began = file.create(run_id) if create else (file.take(run_id, fence), None)
         if began is not None:  # what was just made has nothing to be read
             summary = replace(NO_RECORDS, run_id=run_id, started_at=began)
             head, tail = None, Place(0, genesis(run_id))
@@ -139,6 +139,14 @@ class SqliteJournal:
                 await self._changed(file, changed, version)
         finally:
             file.writer.unwatch(number, changed)
+
+    async def put_blob(self, run_id: str, data: bytes) -> str:
+        """Keep bytes for a run, without the right to drive it; written when it returns."""
+        file = self._file_to_write()
+        file.writer.flush()
+        place = file.reader.end(run_id)
+        file.inbox.keep(digest := digest_of(data), data, file.reader.find(run_id).number, place.seq)
+        return digest
 
     async def get_blob(self, digest: str) -> bytes:
         """The bytes of that digest. Raises `JournalError` when they are not there, `JournalCorrupt` when altered."""

@@ -32,6 +32,10 @@ AND (summary.status='running' OR EXISTS (SELECT 1 FROM word WHERE word.run=run.n
 AND json_extract(CAST(summary.body AS TEXT), '$.outer')='' ORDER BY run.number"""
 _CLAIM = "UPDATE run SET owner=?, fence=fence+1, lease_until=?, ready_at=NULL WHERE number=? RETURNING fence"
 
+_TAKE = """
+UPDATE run SET lease_until=iif(owner=?1 OR ?3 IS NOT NULL, lease_until, NULL), owner=?1, ready_at=NULL,
+fence=fence+(?3 IS NULL) WHERE number=?2 AND fence=coalesce(?3, fence)"""
+
 
 class Inbox:
     """The inbox and the queue of one open journal file. Raises `JournalError` for trouble with the file."""
@@ -108,12 +112,16 @@ class Inbox:
         (until,) = self._db.execute("SELECT lease_until FROM run WHERE number=?", (run,)).fetchone()
         return until is not None and until < time.time()
 
-    def take(self, run: int, token: str) -> None:
-        """Make somebody the owner of a run; a lease that they have stays."""
-        self._db.execute(
-            "UPDATE run SET lease_until=iif(owner=?1, lease_until, NULL), owner=?1, ready_at=NULL WHERE number=?2",
-            (token, run),
-        )
+    def take(self, run: int, token: str, fence: int | None) -> bool:
+        """Make somebody the owner of a run; a lease that they have stays. False where that `fence` has grown."""
+        return self._db.execute(_TAKE, (token, run, fence)).rowcount == 1
+
+    def keep(self, digest: str, data: bytes, run: int, seq: int) -> None:
+        """Keep bytes beside the record of a run."""
+        with translate_errors(self._path):
+            self._db.execute(
+                "INSERT OR IGNORE INTO blob (digest, data, run, seq) VALUES (?,?,?,?)", (digest, data, run, seq)
+            )
 
     def _posted(self, where: str, *values: object) -> Iterator[Posted]:
         for number, body, key, outcome, detail, seq in self._db.execute(_WORD + where, values).fetchall():

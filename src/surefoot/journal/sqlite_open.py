@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from surefoot.core.state.summary import is_outdated, ready_at
-from surefoot.journal.codec import BlobRow, RunRow, check_id, check_there, digest_of, genesis, rows_of
+from surefoot.journal.codec import BlobRow, RunRow, check_id, digest_of, genesis, overtaken, rows_of
 from surefoot.journal.heads import Head, Heads, head_of, heads_of
 from surefoot.journal.sqlite_file import (
     FORMAT,
@@ -107,11 +107,11 @@ class OpenFile:
             number, _ = self._insert(run_id, parent, at, "")
         self.reader.note_head(number, run_id)
 
-    def take(self, run_id: str) -> int:
-        """Become the driver of a run that nobody living drives; its number."""
+    def take(self, run_id: str, fence: int | None) -> int:
+        """Become the driver of a run that nobody living drives, or that was claimed with that `fence`; its number."""
         token = self.token
         with translate_errors(self.path), transaction(self.db):
-            return self._hand_over(self.reader.find(run_id), token)
+            return self._hand_over(self.reader.find(run_id), token, fence)
 
     def free(self, number: int, ready_at: float | None = None, *, hears: bool = True) -> None:
         """Queue that this store drives a run no more; from `ready_at` on a worker may, where that is given.
@@ -196,10 +196,12 @@ class OpenFile:
         )
         return number, now
 
-    def _hand_over(self, row: RunRow, token: str) -> int:
-        if row.owner not in ("", token) and self.is_alive(row.owner) and not self.inbox.is_lease_over(row.number):
+    def _hand_over(self, row: RunRow, token: str, fence: int | None = None) -> int:
+        is_anothers = fence is None and row.owner not in ("", token)
+        if is_anothers and self.is_alive(row.owner) and not self.inbox.is_lease_over(row.number):
             raise RunBusy(f"run {row.run_id} is being driven by another process; wait for it or end it")
-        self.inbox.take(row.number, token)
+        if not self.inbox.take(row.number, token, fence):
+            raise overtaken(row.run_id)
         return row.number
 
     def _taken(self, run_id: str) -> RunExists:
@@ -271,7 +273,9 @@ class SqliteRun:
             writer.add(rows, blobs, number, self._note, heard)
         else:
             writer.flush()
-            check_there(self.run_id, self._file.reader.load(self.run_id, max(tail.seq - 1, 0), 1)[0], tail)
+            there, _ = self._file.reader.load(self.run_id, max(tail.seq - 1, 0), 1)
+            if [record.hash for record in there] != [tail.hash.hex()]:
+                raise overtaken(self.run_id)
         if durability == "soon":
             writer.soon()
             return tail

@@ -96,6 +96,9 @@ class _AroundStore:
     async def renew(self, lease_s: float) -> Collection[str]:
         return await self._store.renew(lease_s)
 
+    async def put_blob(self, run_id: str, data: bytes) -> str:
+        return await self._store.put_blob(run_id, data)
+
     async def get_blob(self, digest: str) -> bytes:
         await self.settle()
         return await self._store.get_blob(digest)
@@ -112,9 +115,9 @@ class CheckedJournal(_AroundStore):
     store in memory would hide.
     """
 
-    async def open(self, run_id: str, *, create: bool = False) -> RunJournal:
+    async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> RunJournal:
         """Open a run whose events are checked."""
-        return _CheckedRun(await self._store.open(run_id, create=create))
+        return _CheckedRun(await self._store.open(run_id, create=create, fence=fence))
 
 
 class AroundRun:
@@ -192,10 +195,10 @@ class CrashingStore(_AroundStore):
         self.operations = 0
         self.appends = 0
 
-    async def open(self, run_id: str, *, create: bool = False) -> RunJournal:
+    async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> RunJournal:
         """Open a run that will crash."""
         await self.begin("open")
-        run = _CrashingRun(await self._store.open(run_id, create=create), self)
+        run = _CrashingRun(await self._store.open(run_id, create=create, fence=fence), self)
         self._runs.append(run)
         await self.end("open")
         return run

@@ -115,9 +115,9 @@ class PlayedStore(CheckedJournal):
                 blobs = (result.blob for result in results if result is not None and result.blob is not None)
                 self.blobs |= {blob: reader.blob(blob) for blob in blobs}
 
-    async def open(self, run_id: str, *, create: bool = False) -> RunJournal:
+    async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> RunJournal:
         """Open a run that is played."""
-        return PlayedRun(await super().open(run_id, create=create), self, self._playing.get(run_id))
+        return PlayedRun(await super().open(run_id, create=create, fence=fence), self, self._playing.get(run_id))
 
     def take(self, run_id: str, started: RunStarted) -> Tape:
         """The next tape of that task, reasoner and models, behind the same run of a conversation."""

@@ -280,7 +280,6 @@ class RunJournal(Protocol):
 
         `heard` are words of the inbox with what came of them, kept in the same piece: a word counts once. MUST raise
         `JournalError` when an earlier append that was queued could not be written. MUST NOT reorder.
-
         `at` is the time of the records, now where none is given. At a `place` that is not the end, MUST return as if
         written where the same records (equal hashes) stand there, else raise `LeaseLost`. Source: spec/scale.md, 2.1.
         """
@@ -317,8 +316,11 @@ class RunJournal(Protocol):
 class JournalStore(Archive, Protocol):
     """Where runs are kept."""
 
-    async def open(self, run_id: str, *, create: bool = False) -> RunJournal:
-        """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run."""
+    async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> RunJournal:
+        """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
+
+        With the `fence` of a claim, in any process; MUST raise `LeaseLost` once others have it. Else the fence grows.
+        """
         ...
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
@@ -336,18 +338,19 @@ class JournalStore(Archive, Protocol):
     async def read_recorded(
         self, run_id: str, since: int = 0, limit: int | None = None
     ) -> tuple[Sequence[Recorded], str]:
-        """All that can be read, with places and hashes, and what is wrong with the rest ("" when nothing is).
-
-        With a `limit`, at most so many records, and what is wrong with these.
-        """
+        """All that can be read, at most `limit`, and what is wrong with the rest of that ("" when nothing is)."""
         ...
 
     def subscribe(self, run_id: str, since: int = 0) -> AsyncIterator[Recorded]:
         """Records from `since` on, then each new one, until the run ends; also what others write."""
         ...
 
+    async def put_blob(self, run_id: str, data: bytes) -> str:
+        """As `RunJournal.put_blob`, without the right to drive; written when it returns."""
+        ...
+
     async def get_blob(self, digest: str) -> bytes:
-        """As `RunJournal.get_blob`, without taking the right to drive."""
+        """As `RunJournal.get_blob`, without the right to drive."""
         ...
 
     async def say(self, run_id: str, word: Word, *, key: str = "") -> Posted:
@@ -374,10 +377,7 @@ class JournalStore(Archive, Protocol):
         ...
 
     def changes(self, since: int | None = None) -> AsyncIterator[RunSummary]:
-        """Summaries that were kept after the change `since`, then each as it changes, until the store is closed.
-
-        None is from now on.
-        """
+        """Summaries kept after the change `since` (None: from now on), then each as it changes, until it is closed."""
         ...
 
     async def delete(self, run_id: str) -> None:
