@@ -362,6 +362,12 @@ def overtaken(run_id: str) -> LeaseLost:
     return LeaseLost(f"run {run_id} has gone on without this process: somebody else drives it; leave it to them")
 
 
+def check_there(run_id: str, there: Sequence[Recorded], wanted: Place) -> None:
+    """Raise `LeaseLost` unless the record before a place is the one that is there: of an append that is made again."""
+    if [record.hash for record in there] != [wanted.hash.hex()]:
+        raise overtaken(run_id)
+
+
 def lineage(row: RunRow, least: int, parent_of: Callable[[int], RunRow | None]) -> list[Segment]:
     """Whose records a run consists of, oldest ancestor first. Ends whatever the rows say: the numbers must fall."""
     run_id, stop = row.run_id, _BEYOND

@@ -17,9 +17,9 @@ from surefoot.core.state.summary import ready_at, status_of, summarise
 from surefoot.journal.codec import (
     Blob,
     EventRow,
+    check_there,
     digest_of,
     genesis,
-    overtaken,
     rows_of,
 )
 from surefoot.types.errors import JournalError, UsageError
@@ -81,8 +81,7 @@ class MemoryRun:
         log, now = self._log, time.time() if at is None else at
         rows, blobs, tail, summary = rows_of(0, events, now, place or log.place, log.summary)
         if place not in (None, log.place):
-            if [record.hash for record in log.records(max(tail.seq - 1, 0))[:1]] != [tail.hash.hex()]:
-                raise overtaken(self.run_id)
+            check_there(self.run_id, log.records(max(tail.seq - 1, 0))[:1], tail)
             return tail
         if self._keeper is not None and rows:
             self._keeper.put(log, [*self._put, *((digest, data) for digest, data, _, _ in blobs)], rows)

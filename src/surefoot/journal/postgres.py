@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 
-from surefoot.journal.codec import check_fork
+from surefoot.journal.codec import check_fork, digest_of
 from surefoot.journal.postgres_follow import EVERY
 from surefoot.journal.postgres_list import Lister
 from surefoot.journal.postgres_open import OpenDatabase, PostgresRun
@@ -49,7 +49,7 @@ class PostgresJournal:
         """What is kept beside the runs, in a table."""
         return PostgresSide(self._at_work, self.name)
 
-    async def open(self, run_id: str, *, create: bool = False) -> PostgresRun:
+    async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> PostgresRun:
         """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
 
         With `create` the run must be new, or have no records and nobody who drives it: whoever made it died before the
@@ -58,7 +58,7 @@ class PostgresJournal:
         at = await self._at_work()
         if run_id in at.driven:
             raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
-        return await at.open(run_id, create=create)
+        return await at.open(run_id, create=create, fence=fence)
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
         """Make a run that shares the records of `parent` before `at`, at least one. Copies no events."""
@@ -117,6 +117,14 @@ class PostgresJournal:
                 if isinstance(last, RunEnded):
                     return
                 await changed.wait()
+
+    async def put_blob(self, run_id: str, data: bytes) -> str:
+        """Keep bytes for a run, without the right to drive it; written when it returns."""
+        at = await self._at_work()
+        await at.reader.find(run_id)
+        at.writer.put(digest := digest_of(data), data)
+        await at.writer.flushed()
+        return digest
 
     async def get_blob(self, digest: str) -> bytes:
         """The bytes of that digest. Raises `JournalError` when they are not there, or were altered."""

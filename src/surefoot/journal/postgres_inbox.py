@@ -29,8 +29,10 @@ _MAKE = """
 INSERT INTO surefoot.run (run_id, started_at, parent, at, events, head, owner)
 VALUES (%s, surefoot.now(), %s, %s, %s, %s, %s) ON CONFLICT (run_id) DO NOTHING RETURNING number, started_at"""
 _TAKE = """
-UPDATE surefoot.run SET owner = %(whose)s, fence = fence + (owner <> %(whose)s)::int, ready_at = NULL
-WHERE run_id = %(run_id)s AND (owner IN ('', %(whose)s, %(dead)s) OR NOT surefoot.lives(owner)) RETURNING fence"""
+UPDATE surefoot.run SET owner = %(whose)s, ready_at = NULL,
+    fence = fence + (%(fence)s::bigint IS NULL AND owner <> %(whose)s)::int
+WHERE run_id = %(run_id)s AND CASE WHEN %(fence)s::bigint IS NULL
+    THEN owner IN ('', %(whose)s, %(dead)s) OR NOT surefoot.lives(owner) ELSE fence = %(fence)s END RETURNING fence"""
 _CLAIM = """UPDATE surefoot.run SET owner = %(whose)s, fence = fence + 1, ready_at = NULL FROM found
 WHERE run.number = found.number RETURNING found.ready_at, run.number, run.run_id, run.agent, run.fence"""
 _READY = f"""
@@ -126,9 +128,13 @@ class Inbox:
         rows = await self._database.ask(_MAKE, (run_id, parent, at, at, head, owner), is_final=parent is not None)
         return (rows[0][0], rows[0][1]) if rows else None
 
-    async def take(self, run_id: str, dead: str) -> int | None:
-        """Become the driver of a run that nobody living drives, or one that is dead; its fence, or None."""
-        rows = await self._database.ask(_TAKE, {"whose": self._token, "run_id": run_id, "dead": dead})
+    async def take(self, run_id: str, dead: str, fence: int | None) -> int | None:
+        """Become the driver of a run that nobody living drives, or one that is dead; its fence, or None.
+
+        With the `fence` of a claim, whoever drives it by that claim.
+        """
+        told = {"whose": self._token, "run_id": run_id, "dead": dead, "fence": fence}
+        rows = await self._database.ask(_TAKE, told)
         return rows[0][0] if rows else None
 
     async def claim(

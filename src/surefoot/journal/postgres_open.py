@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from surefoot.core.state.summary import ready_at
-from surefoot.journal.codec import check_id, check_there, digest_of, genesis, rows_of
+from surefoot.journal.codec import check_id, check_there, digest_of, genesis, overtaken, rows_of
 from surefoot.journal.postgres_follow import Follower
 from surefoot.journal.postgres_inbox import Inbox
 from surefoot.journal.postgres_owner import new_token
@@ -56,7 +56,7 @@ class OpenDatabase:
         self.follower.moved()
         self.writer.moved()
 
-    async def open(self, run_id: str, *, create: bool) -> PostgresRun:
+    async def open(self, run_id: str, *, create: bool, fence: int | None) -> PostgresRun:
         """Become the driver of a run. See `JournalStore.open`."""
         is_claimed = self.claimed.pop(run_id, None) is not None
         if not is_claimed:
@@ -66,7 +66,7 @@ class OpenDatabase:
             number, began = made
             line = Line(number, 0, Place(0, genesis(run_id)), replace(NO_RECORDS, run_id=run_id, started_at=began))
         else:
-            line = await self._taken(run_id, is_new=create)
+            line = await self._taken(run_id, fence, is_new=create)
         self.writer.forget(line.number)
         run = self.driven[run_id] = PostgresRun(self, line, is_claimed=is_claimed)
         if not is_claimed and self._beating is None:
@@ -78,12 +78,14 @@ class OpenDatabase:
         check_id(run_id)
         return await self.inbox.make(run_id, origin, owner)
 
-    async def _taken(self, run_id: str, *, is_new: bool) -> Line:
+    async def _taken(self, run_id: str, claimed: int | None, *, is_new: bool) -> Line:
         found = await self.reader.find(run_id)
         if is_new and found.row.events:
             raise RunExists(f"there is a run {run_id} in the journal {self.database.name} already; choose another id")
         dead = "" if found.is_driven else found.row.owner
-        fence = await self.inbox.take(run_id, dead)
+        fence = await self.inbox.take(run_id, dead, claimed)
+        if fence is None and claimed is not None:
+            raise overtaken(run_id)
         if fence is None:
             raise RunBusy(f"run {run_id} is being driven by another process; wait for it or end it")
         found = await self.reader.find(run_id)

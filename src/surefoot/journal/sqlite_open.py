@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from surefoot.core.state.summary import is_outdated, ready_at
-from surefoot.journal.codec import BlobRow, RunRow, check_id, digest_of, genesis, overtaken, rows_of
+from surefoot.journal.codec import BlobRow, RunRow, check_id, check_there, digest_of, genesis, overtaken, rows_of
 from surefoot.journal.heads import Head, Heads, head_of, heads_of
 from surefoot.journal.sqlite_file import (
     FORMAT,
@@ -273,9 +273,7 @@ class SqliteRun:
             writer.add(rows, blobs, number, self._note, heard)
         else:
             writer.flush()
-            there, _ = self._file.reader.load(self.run_id, max(tail.seq - 1, 0), 1)
-            if [record.hash for record in there] != [tail.hash.hex()]:
-                raise overtaken(self.run_id)
+            check_there(self.run_id, self._file.reader.load(self.run_id, max(tail.seq - 1, 0), 1)[0], tail)
         if durability == "soon":
             writer.soon()
             return tail

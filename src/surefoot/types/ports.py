@@ -25,8 +25,7 @@ class RunSummary:
     of one that it cannot read. `reason` is why it ended. `task` and `answer` are their beginnings. `calls` counts those
     that were started, each once; `events` the records. Times are seconds since the epoch. A call of the run `outer` has
     asked this one. `questions` counts what waits for a person. `change` grows, over all runs of a store, each time that
-    a summary is kept; 0 where none is.
-    Source: spec/scale.md, section 3.1; spec/serving.md, section 8.
+    a summary is kept; 0 where none is. Source: spec/scale.md, section 3.1; spec/serving.md, section 8.
     """
 
     run_id: str = ""

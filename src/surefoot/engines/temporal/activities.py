@@ -1,0 +1,241 @@
+"""What workflows have done: the journal read and written for them, and moves made by the hands of the agents.
+
+A worker process holds the runs whose workflows it works on, by the claim that the workflow has (`RunJournal`), so that
+lists show them as driven and what is said to them is heard. Where a workflow moves to another process, the claim goes
+with it. Source: spec/scale.md, sections 6.1 and 6.2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any, cast
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from surefoot.agent import Agent
+from surefoot.core.loop.fold import fold
+from surefoot.core.state.state import State
+from surefoot.engines.temporal.payloads import (
+    Asked,
+    Batch,
+    Held,
+    Made,
+    Piece,
+    decode_move,
+    digest_of_move,
+    events_in,
+    piece_of,
+)
+from surefoot.run import Opened, Run
+from surefoot.runtime.under_way import Leave
+from surefoot.speak import at_rest, hear
+from surefoot.types.errors import JournalCorrupt, JournalError, LeaseLost
+from surefoot.types.ports import Claimed, JournalStore, Place, RunJournal
+
+KINDS = ("think", "act", "probe", "prepare", "stage", "plan")
+"""What an activity that makes a move is called, by the kind of the move."""
+
+MOVED = "Moved"
+"""The type of the error of a record that was to be put where others stand."""
+
+LOST = "lost"
+"""What comes of a stretch whose run others have taken."""
+
+_BEAT_S = 2.0
+_GRACE_S = 20.0
+_PIECE = 500
+"""Records that are given at once: what a workflow folds within a tenth of a second."""
+
+
+class _States:
+    """States that were folded here already, by run, records and claim; the newest few."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, int, int], State] = OrderedDict()
+
+    def put(self, held: Held, state: State) -> None:
+        self._kept[held.run_id, state.seen, held.fence] = state
+        while len(self._kept) > 256:  # noqa: PLR2004  # as many runs as a worker has at work
+            self._kept.popitem(last=False)
+
+    def get(self, held: Held, seq: int) -> State | None:
+        return self._kept.get((held.run_id, seq, held.fence))
+
+
+STATES = _States()
+
+
+class _Shelved:
+    """The journal of a run for hands that only put bytes into it and get them."""
+
+    def __init__(self, store: JournalStore, run_id: str) -> None:
+        self.run_id, self.put_blob, self.get_blob = run_id, partial(store.put_blob, run_id), store.get_blob
+
+
+@asynccontextmanager
+async def _beating() -> AsyncGenerator[None]:
+    """Tell Temporal, while the block lasts, that this process lives; so it is told of a cancellation."""
+
+    async def beat() -> None:
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(_BEAT_S)
+
+    task = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+class Activities:
+    """The activities of one worker process. `tell` is called with the id of a held run to which something was said."""
+
+    def __init__(
+        self, store: JournalStore, agents: Mapping[str, Agent[Any]], by: str, tell: Callable[[str], None]
+    ) -> None:
+        self._store, self._agents, self._by, self._tell = store, agents, by, tell
+        self.held: dict[str, tuple[Held, Opened]] = {}
+
+    def all(self) -> list[Callable[..., Awaitable[object]]]:
+        """What a worker of Temporal registers."""
+
+        def named(kind: str) -> Callable[..., Awaitable[object]]:
+            async def made(asked: Asked) -> Made:
+                return await self._make(asked)
+
+            return activity.defn(name=kind)(made)
+
+        return [self.drive, self.load, self.record, self.hear, self.rest, *map(named, KINDS)]
+
+    @activity.defn
+    async def drive(self, held: Held) -> str:
+        """Drive a run as far as it goes; how it stands then, `LOST` where others have it."""
+        claimed, leave = Claimed(held.run_id, held.agent, held.fence), Leave()
+
+        async def leaving() -> None:
+            await activity.wait_for_worker_shutdown()
+            leave.begin(_GRACE_S)
+
+        watching = asyncio.create_task(leaving())
+        try:
+            async with _beating():
+                return (await self._agents[held.agent].drive(claimed, by=self._by, leave=leave)).status
+        except LeaseLost:
+            return LOST
+        finally:
+            watching.cancel()
+
+    @activity.defn
+    async def load(self, held: Held, since: int, is_taken: bool) -> Piece:
+        """Records from `since` on, at most 500; unless it `is_taken` already, the run is taken up before."""
+        opened = await self._opened(held)
+        if not is_taken:
+            agent, claimed = self._agents[held.agent], Claimed(held.run_id, held.agent, held.fence)
+            state, first, words = await agent.take_up(opened, claimed, self._by)
+            if first is None:
+                await at_rest(opened, words, Run.of(state))
+            else:
+                await agent.put_first(opened.journal, state, first, words)
+        return await self._piece(opened, since)
+
+    @activity.defn
+    async def record(self, batch: Batch) -> str:
+        """Append events; the hash behind them. Raises `LeaseLost`, and an error of type `MOVED`."""
+        events, place = events_in(batch.bodies), Place(batch.seq, bytes.fromhex(batch.hash))
+        for is_last in (False, True):
+            opened = await self._opened(batch.held)
+            try:
+                stands = await opened.journal.append(events, batch.durability, at=batch.at, place=place)
+            except JournalError as error:
+                await self.drop(batch.held.run_id)  # what could not be written once is never written by that one
+                if not isinstance(error, LeaseLost):
+                    raise
+                if is_last:
+                    raise ApplicationError(str(error), type=MOVED, non_retryable=True) from error
+            else:
+                return stands.hash.hex()
+        raise AssertionError
+
+    @activity.defn
+    async def hear(self, batch: Batch, is_thinking: bool) -> Piece:
+        """Put on record what was said to a run that stands at that place; records that it has been given since."""
+        opened, place = await self._opened(batch.held), Place(batch.seq, bytes.fromhex(batch.hash))
+        if opened.journal.place == place:
+            state = await self._state(batch.held, batch.seq)
+            events, heard = await hear(self._store, opened.journal, state, is_thinking)
+            if heard:
+                await opened.journal.append(events, "written", heard=heard, at=batch.at, place=place)
+        return await self._piece(opened, batch.seq)
+
+    @activity.defn
+    async def rest(self, held: Held, why: str) -> None:
+        """Let a run go as it stands; one that has made its driver fail is set aside, with the reason why."""
+        try:
+            opened = await self._opened(held)
+        except LeaseLost:
+            return
+        del self.held[held.run_id]
+        if why:
+            await opened.journal.release("set_aside", why=why)
+            return
+        async with opened:
+            state = fold(await opened.journal.read())
+            if state.ending is not None:
+                await self._agents[held.agent].remember(opened.journal, state)
+            opened.left(Run.of(state))
+
+    async def drop(self, run_id: str) -> None:
+        """Let go of a run that this process holds, for whoever takes it up next."""
+        _, opened = self.held.pop(run_id, (None, None))
+        if opened is not None:
+            with suppress(JournalError):  # others have it
+                await opened.journal.release()
+
+    async def _make(self, asked: Asked) -> Made:
+        """Make one move with the hands of its agent; it appends nothing."""
+        move, held = decode_move(asked.move), asked.held
+        state, shelf = await self._state(held, asked.seq), _Shelved(self._store, held.run_id)
+        hands = await self._agents[held.agent].hands(cast("RunJournal", shelf), state)
+        async with _beating(), hands.services:
+            events = await hands.do(move, state)
+        hands.announced(events)
+        piece = piece_of(events, seq=0, hash="", at=time.time())
+        return Made(piece.bodies, piece.at, digest_of_move(move))
+
+    async def _opened(self, held: Held) -> Opened:
+        """The run, held here by that claim. Raises `LeaseLost` once others have it."""
+        was, opened = self.held.get(held.run_id, (None, None))
+        if opened is not None and was == held:
+            return opened
+        await self.drop(held.run_id)
+        journal = await self._store.open(held.run_id, fence=held.fence)
+        opened = Opened(journal, self._store)
+        self.held[held.run_id] = held, opened
+        journal.listen(partial(self._tell, held.run_id))
+        return opened
+
+    async def _piece(self, opened: Opened, since: int) -> Piece:
+        journal = opened.journal
+        records, wrong = await self._store.read_recorded(journal.run_id, since, _PIECE)
+        if wrong:
+            raise JournalCorrupt(journal.run_id, since + len(records), wrong)
+        seq = since + len(records)
+        last = records[-1].hash if records else journal.place.hash.hex()
+        at, has_more = records[-1].at if records else 0.0, seq < journal.place.seq
+        return piece_of([one.event for one in records], seq=seq, hash=last, at=at, has_more=has_more)
+
+    async def _state(self, held: Held, seq: int) -> State:
+        """What the first `seq` records tell. Raises `JournalError` where there are fewer."""
+        if (kept := STATES.get(held, seq)) is not None:
+            return kept
+        records, _ = await self._store.read_recorded(held.run_id, 0, seq)
+        if len(records) < seq:
+            raise JournalError(f"run {held.run_id} has {len(records)} records, not {seq}; it is tried again")
+        return fold(record.event for record in records)

@@ -1,0 +1,223 @@
+"""A worker of Temporal: it starts the workflows of runs that are ready, and works on workflows and their activities.
+
+Source: spec/scale.md, sections 6.1, 6.4 and 6.6.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import timedelta
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.converter import DataConverter
+from temporalio.envconfig import ClientConfig
+from temporalio.service import RPCError, RPCStatusCode
+from temporalio.worker import Worker as TemporalWorker
+from temporalio.worker import WorkerDeploymentConfig
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from surefoot.agent import Agent
+from surefoot.engines.temporal.activities import Activities
+from surefoot.engines.temporal.payloads import WORKFLOW, Given, Held, Shelf, Size, run_of, workflow_id
+from surefoot.engines.temporal.workflow import RunWorkflow
+from surefoot.journal.codec import warm
+from surefoot.types.errors import JournalError, RunUnknown, UsageError
+from surefoot.types.ports import Claimed, JournalStore, RunFilter
+
+_LOG = logging.getLogger("surefoot.temporal")
+
+_LEASE_S = 30.0
+_LOOK_S = 0.25
+_MOST_STARTED = 64
+_WEDGED_ATTEMPTS = 3
+"""From so many attempts at one workflow task on, a workflow does not get any further by itself."""
+
+MOST_EVENTS = 4000
+"""Events of a history after which a workflow begins anew."""
+
+
+async def connected(store: JournalStore, address: str = "", namespace: str = "") -> Client:
+    """A client of Temporal, by its own environment configuration; `address` and `namespace` count more.
+
+    Raises `UsageError` where it cannot be reached.
+    """
+    given: dict[str, Any] = {**ClientConfig.load_client_connect_config()}  # Any: as the client takes them
+    given |= {"target_host": address} if address else {}
+    given |= {"namespace": namespace} if namespace else {}
+    given.setdefault("target_host", "localhost:7233")
+    converter = replace(DataConverter.default, payload_codec=Shelf(store))
+    try:
+        return await Client.connect(**given, data_converter=converter)
+    except (RuntimeError, RPCError) as error:
+        where = given["target_host"]
+        raise UsageError(f"Temporal at {where} cannot be reached: {error}; start it, or name --address") from error
+
+
+def build_id() -> str:
+    """What a worker is made of: the version of surefoot, and a digest of all that decides."""
+    told, package = sha256(), Path(__file__).parents[2]
+    for path in sorted(package.rglob("*")):
+        if path.suffix in (".py", ".md") and path.relative_to(package).parts[0] in ("core", "types", "prompts"):
+            told.update(path.read_bytes())
+    return f"{version('surefoot')}-{told.hexdigest()[:12]}"
+
+
+class Engine:
+    """Runs of `agents`, by their names, as workflows on the task queue `queue`. The agents must have that journal.
+
+    `size` is what an activity is: one "move", or a whole stretch of a "run". A workflow begins anew after `most_events`
+    of its history. With a `deployment`, workflows stay with workers of the build that they were started with.
+    """
+
+    def __init__(
+        self,
+        store: JournalStore,
+        agents: Mapping[str, Agent[Any]],
+        client: Client,
+        *,
+        queue: str = "surefoot",
+        size: Size = "move",
+        most_events: int = MOST_EVENTS,
+        deployment: str = "",
+    ) -> None:
+        self._store, self._agents, self._client, self._queue = store, agents, client, queue
+        self._size, self._most_events, self._deployment = size, most_events, deployment
+        self._activities = Activities(store, agents, f"temporal worker {os.getpid()}", self._told)
+        self._said: set[str] = set()
+        self._woken = asyncio.Event()
+        self._claimed: dict[str, Claimed] = {}
+
+    async def run(self, until: asyncio.Event | None = None) -> None:
+        """Work until `until` is set, or until this is cancelled. Raises what the worker of Temporal raises."""
+        warm()
+        pinned = WorkerDeploymentConfig(
+            WorkerDeploymentVersion(self._deployment, build_id()), bool(self._deployment), VersioningBehavior.PINNED
+        )
+        worker = TemporalWorker(
+            self._client,
+            task_queue=self._queue,
+            workflows=[RunWorkflow],
+            activities=self._activities.all(),
+            workflow_runner=SandboxedWorkflowRunner(SandboxRestrictions.default.with_passthrough_all_modules()),
+            max_heartbeat_throttle_interval=timedelta(seconds=2),
+            graceful_shutdown_timeout=timedelta(seconds=30),
+            deployment_config=pinned if self._deployment else None,
+        )
+        looking = asyncio.create_task(self._look_on())
+        async with AsyncExitStack() as held:
+            held.callback(looking.cancel)
+            await held.enter_async_context(worker)
+            await (until or asyncio.Event()).wait()
+
+    def _told(self, run_id: str) -> None:
+        self._said.add(run_id)
+        self._woken.set()
+
+    async def _look_on(self) -> None:
+        """Start what is ready, pass on that something was said, and keep the leases. What fails is tried again."""
+        renewed = 0.0
+        while True:
+            try:
+                for one in await self._store.claim(self._agents, _MOST_STARTED, _LEASE_S):
+                    self._claimed[one.run_id] = one
+                for one in tuple(self._claimed.values()):
+                    await self._start(one)
+                    del self._claimed[one.run_id]
+                while self._said:
+                    await self._signal(self._said.pop())
+                if time.monotonic() > renewed + _LEASE_S / 3:
+                    await self._store.renew(_LEASE_S)
+                    renewed = time.monotonic()
+                    for run_id in tuple(self._activities.held):
+                        await self._let_go_if_closed(run_id)
+            except (JournalError, RPCError):
+                _LOG.warning("runs cannot be started now; it is tried again", exc_info=True)
+                await asyncio.sleep(1.0)
+            self._woken.clear()
+            if not self._said:
+                waking = asyncio.ensure_future(self._woken.wait())
+                await asyncio.wait((waking,), timeout=_LOOK_S)
+                waking.cancel()
+
+    async def _start(self, one: Claimed) -> None:
+        """Have the workflow of a run take it up, by its id: one that is open already is told of the claim."""
+        given = Given(Held(one.run_id, one.agent, one.fence), self._size, self._most_events)
+        await self._client.start_workflow(
+            WORKFLOW,
+            given,
+            id=workflow_id(one.run_id),
+            task_queue=self._queue,
+            start_signal="claimed",
+            start_signal_args=[one.fence],
+            static_summary=(await self._store.summary(one.run_id)).task.partition("\n")[0],
+        )
+
+    async def _signal(self, run_id: str) -> None:
+        try:
+            await self._client.get_workflow_handle(workflow_id(run_id)).signal("word")
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                self._said.add(run_id)
+                raise
+
+    async def _let_go_if_closed(self, run_id: str) -> None:
+        """A run whose workflow was terminated is ready for another one."""
+        try:
+            told = await self._client.get_workflow_handle(workflow_id(run_id)).describe()
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+        else:
+            if told.status is WorkflowExecutionStatus.RUNNING:
+                return
+        await self._activities.drop(run_id)
+
+
+async def checked(store: JournalStore, client: Client) -> AsyncGenerator[tuple[str, str]]:
+    """Runs that Temporal and the journal do not agree about, and why.
+
+    A run that is under way without an open workflow is taken up by a worker as soon as nobody holds it.
+    """
+    open_runs = set[str]()
+    async for one in client.list_workflows(f"WorkflowType = '{WORKFLOW}' AND ExecutionStatus = 'Running'"):
+        open_runs.add(run_id := run_of(one.id))
+        try:
+            summary = await store.summary(run_id)
+        except RunUnknown:
+            yield run_id, "has an open workflow, but this journal does not know the run"
+            continue
+        task = (await client.get_workflow_handle(one.id).describe()).raw_description.pending_workflow_task
+        if task.attempt >= _WEDGED_ATTEMPTS:
+            yield run_id, f"its workflow is stuck at one task (attempt {task.attempt}); adopt it"
+        elif summary.status not in ("running", "paused", "ready", "queued", "interrupted"):
+            yield run_id, f"is {summary.status}, but its workflow is open; adopt it"
+    page = await store.list(RunFilter(status="running"), limit=500)
+    for summary in page.runs:
+        if summary.agent and not summary.outer and summary.standing == "" and summary.run_id not in open_runs:
+            yield summary.run_id, "is under way, but no workflow is open for it"
+
+
+async def adopt(client: Client, run_ids: Sequence[str]) -> None:
+    """End the workflows of runs, whatever they are stuck at. A worker takes each run up anew, from its journal.
+
+    Calls that were open are treated as after a crash. Raises `UsageError` for one without an open workflow.
+    """
+    for run_id in run_ids:
+        handle: WorkflowHandle[Any, Any] = client.get_workflow_handle(workflow_id(run_id))
+        try:
+            await handle.terminate(reason="surefoot temporal adopt")
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                raise UsageError(f"run {run_id} has no open workflow; a worker takes it up when it is ready") from error
+            raise
