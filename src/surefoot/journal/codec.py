@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
 import orjson
 
 from surefoot.core.state.summary import summarise
-from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, LeaseLost, UsageError
+from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, UsageError, overtaken
 from surefoot.types.events import VERSION, Event, RunForked, RunResumed, RunStarted
 from surefoot.types.messages import Usage
 from surefoot.types.ports import NO_RECORDS, Place, Recorded, RunSummary
@@ -355,11 +355,6 @@ def rows_of(
         summary = summarise(summary, event, at)
         seq += 1
     return rows, blobs, Place(seq, previous), summary
-
-
-def overtaken(run_id: str) -> LeaseLost:
-    """What to raise where a run is another's by now."""
-    return LeaseLost(f"run {run_id} has gone on without this process: somebody else drives it; leave it to them")
 
 
 def check_there(run_id: str, there: Sequence[Recorded], wanted: Place) -> None:

@@ -28,14 +28,13 @@ from surefoot.journal.codec import (
     check_id,
     decode_catalogue,
     digest_of,
-    overtaken,
     place_of,
     record_of_row,
     same_word,
 )
 from surefoot.journal.memory_log import Changes, Keep, Keeper, Log, MemoryRun, Watcher, blob_in
 from surefoot.journal.side import MemorySide
-from surefoot.types.errors import JournalError, RunBusy, RunExists, RunUnknown, UsageError
+from surefoot.types.errors import JournalError, RunBusy, RunExists, RunUnknown, UsageError, overtaken
 from surefoot.types.events import RunEnded
 from surefoot.types.ports import (
     EVERY_RUN,

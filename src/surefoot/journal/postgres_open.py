@@ -10,14 +10,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 from surefoot.core.state.summary import ready_at
-from surefoot.journal.codec import check_id, check_there, digest_of, genesis, overtaken, rows_of
+from surefoot.journal.codec import check_id, check_there, digest_of, genesis, rows_of
 from surefoot.journal.postgres_follow import Follower
 from surefoot.journal.postgres_inbox import Inbox
 from surefoot.journal.postgres_owner import new_token
 from surefoot.journal.postgres_read import Reader
 from surefoot.journal.postgres_server import Database
 from surefoot.journal.postgres_write import Line, Writer
-from surefoot.types.errors import JournalError, RunBusy, RunExists, UsageError
+from surefoot.types.errors import JournalError, RunBusy, RunExists, UsageError, overtaken
 from surefoot.types.events import Event
 from surefoot.types.ports import NO_RECORDS, Durability, Place, Standing
 from surefoot.types.words import Posted

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from surefoot.core.state.summary import is_outdated, ready_at
-from surefoot.journal.codec import BlobRow, RunRow, check_id, check_there, digest_of, genesis, overtaken, rows_of
+from surefoot.journal.codec import BlobRow, RunRow, check_id, check_there, digest_of, genesis, rows_of
 from surefoot.journal.heads import Head, Heads, head_of, heads_of
 from surefoot.journal.sqlite_file import (
     FORMAT,
@@ -28,7 +28,7 @@ from surefoot.journal.sqlite_file import (
 from surefoot.journal.sqlite_inbox import Inbox
 from surefoot.journal.sqlite_read import Reader
 from surefoot.journal.sqlite_write import Note, Writer, put_summary
-from surefoot.types.errors import JournalError, RunBusy, RunExists, UsageError
+from surefoot.types.errors import JournalError, RunBusy, RunExists, UsageError, overtaken
 from surefoot.types.events import Event
 from surefoot.types.ports import Durability, Place, RunSummary, Standing
 from surefoot.types.words import Posted

@@ -153,3 +153,8 @@ class RunBusy(JournalError):
 
 class LeaseLost(RunBusy):
     """This process has lost the right to drive this run, to one that has taken it up; what it still did is in doubt."""
+
+
+def overtaken(run_id: str) -> LeaseLost:
+    """What to raise where a run is another's by now."""
+    return LeaseLost(f"run {run_id} has gone on without this process: somebody else drives it; leave it to them")
