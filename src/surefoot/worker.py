@@ -27,7 +27,7 @@ from surefoot.types.ports import Claimed, JournalStore
 _LOG = logging.getLogger("surefoot.worker")
 
 _FIRST_LOOK_S = 0.25
-_LAST_LOOK_S = 5.0
+_LAST_LOOK_S = 0.75
 """How long a worker waits until it looks for ready runs again, at first and when nothing comes for long, in seconds."""
 
 _MOST_FAILURES = 3
