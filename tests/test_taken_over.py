@@ -23,7 +23,7 @@ from surefoot.types.errors import JournalError
 from surefoot.types.events import RunNoted, RunResumed
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.ports import Claimed, JournalStore
-from surefoot.types.words import Approve, Note, Resume
+from surefoot.types.words import Approve, Note, Resume, Settle
 from surefoot.worker import Worker
 
 pytestmark = pytest.mark.anyio
@@ -232,6 +232,28 @@ async def test_an_agent_that_is_served_may_also_be_asked_by_another(store: Journ
     await Worker(store, agents).run(once=True)
     assert ((await store.summary("r1")).status, (await store.summary("r1.1.0")).status) == ("completed", "completed")
     await chief.aclose()
+
+
+async def test_a_doubt_that_is_settled_before_anybody_drives_on_replays(store: JournalStore) -> None:
+    begun = asyncio.Event()
+
+    async def send() -> str:
+        """Send."""
+        begun.set()
+        await asyncio.Event().wait()
+        return "sent"
+
+    agent = Agent(ScriptedModel([calls(("send", {})), "Sent."]), tools=[tool(send)], journal=store, name="clerk")
+    await agent.start("send it", run_id="r1")
+    running = asyncio.create_task(Worker(store, {"clerk": agent}).run())
+    await asyncio.wait_for(begun.wait(), 20)
+    running.cancel()
+    await asyncio.wait((running,), timeout=20)
+    assert (await speak(store, "r1", Settle("1.0", "done", "mika", "sent"))).outcome == "applied"
+    await Worker(store, {"clerk": agent}).run(once=True)
+    assert (await store.summary("r1")).answer == "Sent."
+    await events_of(store, "r1")
+    await agent.aclose()
 
 
 ASK, DELEGATE = calls(("ask_first", {"what": "mail"})), calls(("clerk", {"task": "mail it"}))

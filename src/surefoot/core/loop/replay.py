@@ -85,6 +85,7 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     for at, event in enumerate(recorded):
         is_said = _is_said(event, after_said=is_said)
         if is_said:
+            under_way = _again(state, event, under_way, [])[1]  # a call whose doubt was settled is so no longer
             out.append(event)
             state = fold((event,), state)
             continue
