@@ -21,9 +21,10 @@ from surefoot.run import Run
 from surefoot.speak import speak
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.types.errors import RunBusy, UsageError
-from surefoot.types.events import CallEnded, RunNoted
+from surefoot.types.events import CallEnded, Outcome, RunNoted
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.ports import JournalStore
+from surefoot.types.tools import Effect
 from surefoot.types.words import Approve, Cancel, Note, Refuse, Settle, Sign
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +39,7 @@ async def send(to: str) -> str:
 class Gate:
     """A tool that is at work until it is let go."""
 
-    def __init__(self) -> None:
+    def __init__(self, effect: Effect = "read") -> None:
         self.begun, self.go_on, self.calls = asyncio.Event(), asyncio.Event(), 0
 
         async def hold() -> str:
@@ -48,7 +49,7 @@ class Gate:
             await self.go_on.wait()
             return "held"
 
-        self.tool = tool(hold, effect="read")
+        self.tool = tool(hold, effect=effect)
 
 
 async def digest(store: JournalStore, run_id: str, call_id: str) -> str:
@@ -193,6 +194,24 @@ async def test_a_word_that_does_not_fit_says_why_and_changes_nothing(store: Jour
     ):
         assert (await speak(store, "r1", word)).outcome == problem, word
     assert await events_of(store, "r1") == before
+    await agent.aclose()
+
+
+@pytest.mark.parametrize("outcome", ["done", "not_done", "abandoned"])
+@pytest.mark.parametrize("reasoner", ["react", "plan"])
+async def test_a_call_that_is_under_way_is_not_in_doubt(store: JournalStore, outcome: Outcome, reasoner: str) -> None:
+    gate = Gate("write")
+    plan = '{"steps": [{"step_id": "one", "tool_id": "hold", "kind": "tool", "dependencies": [], "parameters": {}}]}'
+    script = [plan if reasoner == "plan" else calls(("hold", {})), "Done."]
+    agent = Agent(ScriptedModel(script), tools=[gate.tool], journal=store, reasoner=reasoner)
+    running = asyncio.create_task(agent.run("hold on", run_id="r1"))
+    await asyncio.wait_for(gate.begun.wait(), 20)
+    call_id = "one.1" if reasoner == "plan" else "1.0"
+    assert (await speak(store, "r1", Settle(call_id, outcome, "mika"))).outcome == "not_waiting"
+    gate.go_on.set()
+    assert (await asyncio.wait_for(running, 20)).status == "completed"
+    assert gate.calls == 1
+    await events_of(store, "r1")
     await agent.aclose()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Generic, assert_never
 
@@ -117,11 +117,18 @@ async def state_now(
 
 
 async def hear(
-    store: JournalStore, journal: RunJournal, state: State, is_thinking: bool = False, *, goes_on: bool = True
+    store: JournalStore,
+    journal: RunJournal,
+    state: State,
+    is_thinking: bool = False,
+    acting: Collection[str] = (),
+    *,
+    goes_on: bool = True,
 ) -> tuple[Sequence[Event], Sequence[Posted]]:
     """What was said to a run and was not heard yet: as events, and the words with what came of them.
 
-    While a model is asked, what the user adds waits for the next request.
+    While a model is asked, what the user adds waits for the next request. What becomes of calls under way (`acting`)
+    nobody can say: they will.
     """
     left = (*((Note,) if is_thinking else ()), *(() if goes_on else (Resume,)))
     posted = [one for one in await journal.words() if not isinstance(one.word, left)]
@@ -135,8 +142,8 @@ async def hear(
         said = await _inside(store, one.word, state)
         if said is None:
             said = events_of(one.word, state, asked, time.time(), today())
-        if isinstance(one.word, Settle) and not said.problem and one.word.outcome == "not_done":
-            said = _checked(state, one.word, said)
+        if isinstance(one.word, Settle) and not said.problem:
+            said = _checked(state, one.word, said, acting)
         events += said.events
         state = fold(said.events, state)
         at = state.seen - 1 if said.events else -1
@@ -144,10 +151,13 @@ async def hear(
     return events, heard
 
 
-def _checked(state: State, word: Settle, said: Said) -> Said:
-    """That a call took no effect cannot be said while it still runs in this process."""
+def _checked(state: State, word: Settle, said: Said, acting: Collection[str]) -> Said:
+    """A call under way is not in doubt; and that one took no effect cannot be said while it still runs here."""
     call = owner_of(state, word.call_id).state.call(word.call_id)
-    if call is None or not is_running(call_key(state, call)):
+    if call is not None and call.id in acting:
+        told = f"run {state.run_id}: call {call.id!r} does not wait for a person: it is under way"
+        return Said(problem="not_waiting", detail=told)
+    if call is None or word.outcome != "not_done" or not is_running(call_key(state, call)):
         return said
     return Said(problem="invalid", detail=f"call {call.id!r} still runs in this process; settle it once it has ended")
 

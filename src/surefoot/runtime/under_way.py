@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Protocol, cast
 
@@ -16,7 +16,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import announce, durability
 from surefoot.core.state.state import State
 from surefoot.types.events import Event, RunEnded
-from surefoot.types.moves import Move, Think, Within, WorldMove
+from surefoot.types.moves import Act, Move, Probe, Think, Within, WorldMove
 from surefoot.types.ports import Durability, RunJournal
 from surefoot.types.words import Posted
 
@@ -41,10 +41,13 @@ class Hands(Protocol):
         """Called with all events of the run in order, as soon as they are appended."""
         ...
 
-    async def hear(self, state: State, *, is_thinking: bool) -> tuple[Sequence[Event], Sequence[Posted]]:
+    async def hear(
+        self, state: State, *, is_thinking: bool, acting: Collection[str]
+    ) -> tuple[Sequence[Event], Sequence[Posted]]:
         """What was said to the run: as events, and the words with what came of them.
 
-        While a model is asked (`is_thinking`), what the user adds waits for the next request.
+        While a model is asked (`is_thinking`), what the user adds waits for the next request. `acting` are the calls
+        under way: nobody else can say what became of them.
         """
         ...
 
@@ -237,9 +240,11 @@ class UnderWay:
 
     async def _heard(self, state: State) -> Sequence[Event]:
         """What was said by now, on record in one piece with that it was heard."""
-        thinking = any(isinstance(m.move if isinstance(m, Within) else m, Think) for m in self.moves)
+        moves = [one.move if isinstance(one, Within) else one for one in self.moves]
+        thinking = any(isinstance(one, Think) for one in moves)
         self._has_words, self._are_held_back = False, thinking
-        events, heard = await self._hands.hear(state, is_thinking=thinking)
+        acting = [one.call_id for one in moves if isinstance(one, Act | Probe)]
+        events, heard = await self._hands.hear(state, is_thinking=thinking, acting=acting)
         if heard:
             await self._journal.append(events, "written", heard=heard)
             self._hands.announced(events)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +35,8 @@ Watch = Callable[[Event | Signal], None]
 """Somebody who looks on: gets every event once it is appended, and the signals between them."""
 
 
-Hear = Callable[[State, bool], Awaitable[tuple[Sequence[Event], Sequence[Posted]]]]
-"""What was said to a run as it stands, and whether a model is being asked. See `under_way.Hands`."""
+Hear = Callable[[State, bool, Collection[str]], Awaitable[tuple[Sequence[Event], Sequence[Posted]]]]
+"""What was said to a run as it stands: whether a model is being asked, and which calls are under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,11 @@ class World:
         """For how long the run has been driven, in seconds."""
         return round(self.earlier_s + time.monotonic() - self.since, 6)
 
-    async def hear(self, state: State, *, is_thinking: bool) -> tuple[Sequence[Event], Sequence[Posted]]:
+    async def hear(
+        self, state: State, *, is_thinking: bool, acting: Collection[str]
+    ) -> tuple[Sequence[Event], Sequence[Posted]]:
         """What was said to the run meanwhile. See `Hands`."""
-        return await self.inbox(state, is_thinking) if self.inbox is not None else ((), ())
+        return await self.inbox(state, is_thinking, acting) if self.inbox is not None else ((), ())
 
     async def do(self, move: WorldMove, state: State) -> Sequence[Event]:
         """Make one move; `hands.LiveHands` knows how."""
