@@ -19,8 +19,17 @@ from work import EXPIRES_S, REPEATABLE, noted, wanted
 
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
-from surefoot.types.events import CallEnded, CallJudged, DoubtSettled, DriverChanged, Event, InStep, ModelReplied, RunEnded
-from surefoot.types.outcomes import Allow, Ask, Cancelled, Deny
+from surefoot.types.events import (
+    CallEnded,
+    CallJudged,
+    DoubtSettled,
+    DriverChanged,
+    Event,
+    InStep,
+    ModelReplied,
+    RunEnded,
+)
+from surefoot.types.outcomes import Ask, Cancelled, Deny
 from surefoot.types.ports import JournalStore, Recorded
 
 Line = Mapping[str, Any]  # Any: JSON
@@ -125,6 +134,7 @@ class _Run:
         """Who has written what: fences only grow, and each record is by a process that had one of that time."""
         taken = [line for line in self.book if line["what"] == "drives" and line["run"] == self.run_id]
         gone = {line["victim"]: line for line in self.book if line["what"] == "gone"}
+        born = {line["pid"]: line["at"] for line in self.book if line["what"] == "born"}
         fence, last = 0, 0
         for at, event in self.of(ModelReplied, CallEnded, DriverChanged):
             if isinstance(event, DriverChanged):
@@ -134,7 +144,8 @@ class _Run:
                 victims = [gone[one["pid"]] for one in taken if one["fence"] < fence and one["pid"] in gone]
                 if victims and victims[-1]["at"] < at:
                     how = "killed" if victims[-1]["signal"] == SIGKILL else "stopped"
-                    self.verdict.waits[f"taken over from one that was {how}"].append(at - victims[-1]["at"])
+                    since = max(victims[-1]["at"], born.get(int(event.by.split()[-1]), 0.0))
+                    self.verdict.waits[f"taken over from one that was {how}"].append(at - since)
                 continue
             text = event.message.content if isinstance(event, ModelReplied) else event.result.content
             if (match := _WRITER.search(text)) is None:
@@ -162,10 +173,11 @@ async def judge(store: JournalStore, book: Path, runs: Mapping[str, str], *, may
             one.fault(wrong)
         if replayed.differs_at is not None or replayed.state != fold(events):
             one.fault(f"a replay differs at record {replayed.differs_at}: {replayed.expected} {replayed.got}")
-        has_ended = isinstance(events[-1], RunEnded)
+        last = events[-1]
+        has_ended = isinstance(last, RunEnded)
         if not has_ended and not (may_ask and summary.standing in ("approval", "in_doubt")):
             one.fault(f"it stands without a reason: {summary.status}, {summary.standing or 'nothing to be answered'}")
-        if summary.events != len(records) or (has_ended and events[-1].ending.kind != summary.status):
+        if summary.events != len(records) or (isinstance(last, RunEnded) and last.ending.kind != summary.status):
             one.fault(f"its summary tells of {summary.events} records and {summary.status}, it has {len(records)}")
         verdict.figures[f"runs {summary.status}"] += 1
         verdict.figures["records"] += len(records)

@@ -33,13 +33,19 @@ _PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """How people answer: the shares of words that cancel a run, refuse, and name a wrong digest, and of notes."""
+    """How people answer: the shares of words that cancel a run, refuse, and name a wrong digest, and of notes.
+
+    They leave alone what runs ask whose id begins with `leaves`, and doubts unless they settle those.
+    """
 
     cancels: float = 0.01
     refuses: float = 0.15
     mistakes: float = 0.1
     notes: float = 0.02
+    leaves: str = ""
     settles: bool = False
+    seed: int = 0
+    limit_s: float = 60.0
 
 
 @dataclass
@@ -72,10 +78,13 @@ class Person:
             await self.say(self.chance.choice(working).run_id, word)
             return
         asking = [one for one in runs if one.questions or one.standing == "in_doubt"]
+        asking = [one for one in asking if not habits.leaves or not one.run_id.startswith(habits.leaves)]
         if not asking:
             return
         run_id = self.chance.choice(asking).run_id
-        questions = [one for one in waiting(await state_of(self.store, run_id)) if habits.settles or not one.is_in_doubt]
+        questions = [
+            one for one in waiting(await state_of(self.store, run_id)) if habits.settles or not one.is_in_doubt
+        ]
         if not questions:
             return
         call = self.chance.choice(questions)
@@ -86,21 +95,20 @@ class Person:
 
     def _word(self, call: Call, digest: str, by: str) -> Word:
         if call.is_in_doubt:
-            is_made = any(line.get("key") == call.arguments["key"] for line in noted(self.book) if line["what"] == "made")
+            is_made = any(
+                line.get("key") == call.arguments["key"] for line in noted(self.book) if line["what"] == "made"
+            )
             return Settle(call.id, "done" if is_made else "not_done", by, "as it was wanted" if is_made else "", digest)
         if self.chance.random() < self.habits.refuses:
             return Refuse(((call.id, digest),), by, "not this one")
         return Approve(((call.id, digest),), by)
 
 
-async def answer_all(
-    store: JournalStore, names: Sequence[str], book: Path, habits: Habits, seed: int, limit_s: float
-) -> None:
-    """Answer until no run is at work or asks anything of these people, or the time is over."""
-    until, chance = time.monotonic() + limit_s, random.Random(seed)
-    people = [Person(name, store, book, habits, random.Random(chance.random())) for name in names]
-    last = time.monotonic()
-    while time.monotonic() < until:
+async def answer_all(people: Sequence[Person]) -> None:
+    """Answer until no run is at work or asks anything of these people, who have the same habits, or time is over."""
+    (store, habits, chance), begun = (people[0].store, people[0].habits, people[0].chance), time.monotonic()
+    last = begun
+    while time.monotonic() < begun + habits.limit_s:
         try:
             runs = (await store.list(RunFilter(), limit=_MOST_RUNS)).runs
             if not any(needs(one, settles=habits.settles) for one in runs):

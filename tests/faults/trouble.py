@@ -23,20 +23,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from judge import Verdict, judge
-from people import Habits, answer_all
+from people import Habits, Person, answer_all
 from work import PLACES, agents, note, task_of
 
-from surefoot.cli import process
-from surefoot.cli import worker as _loaded  # noqa: F401  # once, before anything is forked
+from surefoot.cli import process, serve, worker
 from surefoot.journal.memory import store_of
 
 FORK = multiprocessing.get_context("fork")
+LOADED = (serve, worker)  # before anything is forked
 LEASE_S = 3.0
 LIMIT_S = 60.0
 """Seconds for each half of a schedule, and for a process to end."""
@@ -55,27 +55,51 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What is to happen. `workers` has for each worker the faults of its lives, `people` their names by process."""
+    """What is to happen. `runs` are their tasks, by ids that begin with the name of the agent.
+
+    `workers` has for each worker the faults of its lives, `people` their names by process. A tool takes up to `work_s`
+    seconds before its effect, and again after it.
+    """
 
     seed: int
     runs: Mapping[str, str]
-    kinds: Mapping[str, str]
     workers: Sequence[Sequence[Fault]]
     people: Sequence[Sequence[str]] = (("Ada", "Bob"),)
     habits: Habits = Habits()
-    lease_s: float = LEASE_S
-    limit_s: float = LIMIT_S
+    work_s: float = 0.01
 
 
-def schedule_of(seed: int, runs: int = 20) -> Schedule:
-    """The schedule of a seed: two workers with up to three faults each, a stop in every fourth."""
+def schedule_of(seed: int) -> Schedule:
+    """Twenty runs, two workers with up to three faults each, in every fourth schedule a stop."""
     chance = random.Random(seed)
-    named = {f"{'clerk' if chance.random() < 0.7 else 'planner'}-{at}": "" for at in range(runs)}
-    tasks = {run_id: task_of(run_id, chance) for run_id in named}
+    runs = _runs(chance, 20, ("clerk", "clerk", "planner"))
     faults = [[_fault(chance, signal.SIGKILL) for _ in range(chance.randint(1, 3))] for _ in range(2)]
     if seed % 4 == 0:
         faults[0][0] = _fault(chance, signal.SIGSTOP)
-    return Schedule(seed, tasks, {run_id: run_id.partition("-")[0] for run_id in tasks}, faults)
+    return Schedule(seed, runs, faults)
+
+
+def words_of(seed: int) -> Schedule:
+    """Two hundred runs whose workers live, and four people in three processes, who leave alone what `hasty` asks."""
+    runs = _runs(random.Random(seed), 200, ("clerk", "planner", "hasty"))
+    habits = Habits(cancels=0.05, leaves="hasty", limit_s=600)
+    return Schedule(seed, runs, ((), ()), (("Ada", "Bob"), ("Cy",), ("Dan",)), habits, work_s=0.1)
+
+
+def day_of(seed: int) -> Schedule:
+    """Five hundred runs with questions, four workers that are killed thirty times, one stopped for two leases."""
+    chance = random.Random(seed)
+    faults = [[Fault(signal.SIGKILL, after_s=chance.uniform(2, 8)) for _ in range(at)] for at in (8, 8, 7, 7)]
+    faults[3].insert(3, Fault(signal.SIGSTOP, f"in call {chance.randint(5, 40)}"))
+    people = (("Ada", "Bob"), ("Cy",), ("Dan",))
+    return Schedule(
+        seed, _runs(chance, 500, ("clerk", "clerk", "planner")), faults, people, Habits(limit_s=1800), work_s=2.0
+    )
+
+
+def _runs(chance: random.Random, count: int, kinds: Sequence[str]) -> Mapping[str, str]:
+    names = [f"{chance.choice(kinds)}-{at}" for at in range(count)]
+    return {name: task_of(name, chance) for name in names}
 
 
 def _fault(chance: random.Random, number: int) -> Fault:
@@ -84,26 +108,31 @@ def _fault(chance: random.Random, number: int) -> Fault:
     return Fault(number, f"{chance.choice(PLACES)} {chance.randint(1, 40)}")
 
 
-def _work(journal: str, folder: Path, lease_s: float, trip: str = "", *options: str) -> None:
-    """A life of a worker."""
+def command(folder: Path, trip: str, *given: str) -> None:
+    """A life of a process of the command line, which serves the agents of `work.py`; what it says is in the log."""
     os.environ["FAULTS_TRIP"] = trip
     log = os.open(folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    file = str(Path(__file__).parent / "work.py")
-    sys.argv = ["surefoot", "worker", "--agents", file, "--journal", journal, "--lease", str(lease_s), *options]
+    sys.argv = ["surefoot", *given, "--agents", str(Path(__file__).parent / "work.py")]
     process()
 
 
-def _speak(journal: str, folder: Path, names: Sequence[str], habits: Habits, seed: int, limit_s: float) -> None:
+def _work(journal: str, folder: Path, trip: str = "", *options: str) -> None:
+    """A life of a worker."""
+    command(folder, trip, "worker", "--journal", journal, "--lease", str(LEASE_S), "--drive", "32", *options)
+
+
+def speak(journal: str, folder: Path, names: Sequence[str], habits: Habits) -> None:
     """A life of a process of people."""
 
-    async def speak() -> None:
+    async def answer() -> None:
         store = store_of(journal)
-        await answer_all(store, names, folder / "book", habits, seed, limit_s)
+        chance = random.Random(habits.seed)
+        await answer_all([Person(name, store, folder / "book", habits, chance) for name in names])
         await store.aclose()
 
-    asyncio.run(speak())
+    asyncio.run(answer())
 
 
 @dataclass
@@ -112,7 +141,6 @@ class Place:
 
     begin: Callable[[str], BaseProcess]
     faults: list[Fault]
-    lease_s: float
     life: BaseProcess | None = None
     fault: Fault | None = None
     begun_s: float = 0.0
@@ -131,7 +159,7 @@ class Place:
             return
         pid = self.life.pid or 0
         if self.stopped_s is not None:
-            if now > self.stopped_s + 2 * self.lease_s:
+            if now > self.stopped_s + 2 * LEASE_S:
                 self.stopped_s = None
                 os.kill(pid, signal.SIGCONT)
         elif os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG) is not None:
@@ -148,27 +176,23 @@ class Place:
             self.life.join(LIMIT_S)
 
 
-def _begun(target: Callable[..., None], *given: object) -> BaseProcess:
+def begun(target: Callable[..., None], *given: object) -> BaseProcess:
     one = FORK.Process(target=target, args=given, daemon=True)
     one.start()
     return one
 
 
-def _await_line(log: Path, sign: str) -> None:
-    until = time.monotonic() + LIMIT_S
-    while sign not in (log.read_text() if log.exists() else "") and time.monotonic() < until:
-        time.sleep(_LOOK_S)
-
-
 def play(schedule: Schedule, journal: str, folder: Path, between: Callable[[], None] = lambda: None) -> Verdict:
     """Let a schedule happen, and judge it. `between` is called again and again while it does."""
-    os.environ["FAULTS_BOOK"] = str(folder / "book")
+    os.environ.update(FAULTS_BOOK=str(folder / "book"), FAULTS_WORK_S=str(schedule.work_s))
     asyncio.run(_start(schedule, journal))
-    working = partial(_begun, _work, journal, folder, schedule.lease_s)
-    places = [Place(working, list(faults), schedule.lease_s) for faults in schedule.workers]
-    speaking = partial(_begun, _speak, journal, folder)
-    people = [speaking(names, schedule.habits, schedule.seed + at, schedule.limit_s) for at, names in enumerate(schedule.people)]
-    begun = time.monotonic()
+    working = partial(begun, _work, journal, folder)
+    places = [Place(working, list(faults)) for faults in schedule.workers]
+    speaking = partial(begun, speak, journal, folder)
+    people = [
+        speaking(names, replace(schedule.habits, seed=at)) for at, names in enumerate(schedule.people, schedule.seed)
+    ]
+    since = time.monotonic()
     while any(one.is_alive() for one in people) or any(place.stopped_s is not None for place in places):
         for place in places:
             place.look()
@@ -176,16 +200,15 @@ def play(schedule: Schedule, journal: str, folder: Path, between: Callable[[], N
         time.sleep(_LOOK_S)
     for place in places:
         place.end()
-    habits, verdict = replace(schedule.habits, cancels=0.0, settles=True), Verdict()
-    verdict.waits["a schedule"].append(time.monotonic() - begun)
-    last, settling = working(), speaking(("Eve",), habits, schedule.seed, LIMIT_S)
+    habits, verdict = replace(schedule.habits, cancels=0.0, leaves="", settles=True, limit_s=LIMIT_S), Verdict()
+    verdict.waits["a schedule"].append(time.monotonic() - since)
+    last, settling = working(), speaking(("Eve",), habits)
     settling.join(2 * LIMIT_S)
-    _await_line(folder / "log", f"worker {last.pid} drives")  # from then on it takes signals
-    os.kill(last.pid or 0, signal.SIGTERM)
+    last.kill()
     last.join(LIMIT_S)
     once = working("", "--once")  # hears what was said at the very end
     once.join(LIMIT_S)
-    for name, one in (("worker", last), ("worker --once", once), ("people", settling), *(("people", one) for one in people)):
+    for name, one in (("worker --once", once), ("people", settling), *(("people", one) for one in people)):
         if one.exitcode != 0:
             verdict.faults.append(f"{name} ended with {one.exitcode}: {(folder / 'log').read_text()[-2000:]}")
             one.kill()
@@ -197,7 +220,7 @@ async def _start(schedule: Schedule, journal: str) -> None:
     store = store_of(journal)
     own = {name: replace(agent, name=name, journal=store) for name, agent in agents.items()}
     for run_id, task in schedule.runs.items():
-        await own[schedule.kinds[run_id]].start(task, run_id=run_id)
+        await own[run_id.partition("-")[0]].start(task, run_id=run_id)
     await store.aclose()
 
 
@@ -208,30 +231,28 @@ async def _judged(schedule: Schedule, journal: str, folder: Path) -> Verdict:
     return verdict
 
 
-def schedules(given: argparse.Namespace) -> Verdict:
-    """So many schedules, one after the other."""
+def main(arguments: Sequence[str]) -> int:
+    """Let so many schedules happen, one after the other; 1 if there was any fault. What went wrong keeps its folder."""
+    kinds = {"schedules": schedule_of, "words": words_of, "day": day_of}
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("kind", choices=kinds)
+    parser.add_argument("--count", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    given = parser.parse_args(arguments)
     verdict = Verdict()
     for seed in range(given.first, given.first + given.count):
-        folder = Path(tempfile.mkdtemp(prefix=f"seed-{seed}-"))
-        one = play(schedule_of(seed), str(folder / "runs.db"), folder)
+        folder = Path(tempfile.mkdtemp(prefix=f"{given.kind}-{seed}-"))
+        one = play(kinds[given.kind](seed), str(folder / "runs.db"), folder)
+        one.faults = [f"seed {seed}: {fault}" for fault in one.faults]
+        print(
+            f"{folder}: {one.waits['a schedule'][0]:.1f} s, faults: {len(one.faults)}",
+            *one.faults,
+            sep="\n  ",
+            flush=True,
+        )
         if not one.faults:
             shutil.rmtree(folder)
-        one.faults = [f"seed {seed}: {fault}" for fault in one.faults]
-        print(f"{folder}: {one.waits['a schedule'][0]:.1f} s, {len(one.faults)} faults", *one.faults, sep="\n  ", flush=True)
         verdict.add(one)
-    return verdict
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Do what was asked for; 1 if there was any fault."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    kinds = parser.add_subparsers(required=True)
-    many = kinds.add_parser("schedules")
-    many.add_argument("--count", type=int, default=20)
-    many.add_argument("--first", type=int, default=0)
-    many.set_defaults(do=schedules)
-    given = parser.parse_args(arguments)
-    verdict: Verdict = given.do(given)
     print(verdict.told())
     return 1 if verdict.faults else 0
 

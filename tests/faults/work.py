@@ -3,7 +3,8 @@
 A file of agents for `surefoot worker` and `surefoot serve`. The book is the file that `FAULTS_BOOK` names: one line of
 JSON for each effect, synced to the disk before the tool returns, and one for each run that a process takes up. What a
 process puts on record has its id in it, so the records tell who made them. `FAULTS_TRIP` has the process send itself a
-signal: "9 before append 12" kills it before its twelfth append.
+signal: "9 before append 12" kills it before its twelfth append. A tool takes up to `FAULTS_WORK_S` seconds before its
+effect, and again after it.
 """
 
 from __future__ import annotations
@@ -29,9 +30,6 @@ REPEATABLE = ("look", "put")
 PLACES = ("before append", "after append", "before call", "in call", "after call")
 EXPIRES_S = 3.0
 """Seconds that questions of the agent `hasty` wait."""
-
-_WORK_S = 0.01
-"""Seconds that a tool takes before its effect, and again after it."""
 
 
 def note(**line: object) -> None:
@@ -105,10 +103,10 @@ class Booked(Agent):
 
 async def _done(kind: str, key: str) -> str:
     TRIP.reached("before call")
-    await asyncio.sleep(random.uniform(0, _WORK_S))
+    await asyncio.sleep(random.uniform(0, float(os.environ["FAULTS_WORK_S"])))
     note(what="made", kind=kind, key=key)
     TRIP.reached("in call")
-    await asyncio.sleep(random.uniform(0, _WORK_S))
+    await asyncio.sleep(random.uniform(0, float(os.environ["FAULTS_WORK_S"])))
     TRIP.reached("after call")
     return f"{kind} {key}, by {os.getpid()}"
 
@@ -167,6 +165,11 @@ def _plan(request: ModelRequest) -> Scripted:
 _TOOLS = (look, put, send, pay)
 agents = {
     "clerk": Booked(FunctionModel(_reply), tools=_TOOLS),
-    "planner": Booked(FunctionModel(_plan), tools=_TOOLS, reasoner="plan", config=LoopConfig(plan=PlanConfig(answer="off"))),
+    "planner": Booked(
+        FunctionModel(_plan), tools=_TOOLS, reasoner="plan", config=LoopConfig(plan=PlanConfig(answer="off"))
+    ),
     "hasty": Booked(FunctionModel(_reply), tools=_TOOLS, guard=GuardConfig(approval_timeout_s=EXPIRES_S, max_asks=100)),
 }
+
+if "FAULTS_BOOK" in os.environ:
+    note(what="born")

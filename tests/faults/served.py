@@ -1,0 +1,184 @@
+"""`surefoot serve` killed at random moments with twenty runs in flight, started again each time; then drained.
+
+    python tests/faults/served.py --kills 50
+
+Runs are started over HTTP, each with an idempotency key under which it is asked for again if the answer was lost. After
+the last kill people settle the doubts. Twenty more runs are under way when the server is told to end: it has to leave
+nothing in doubt, since every call has time to end. Then one more start, and the judge (`judge.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from urllib.error import URLError
+
+from judge import Verdict, judge
+from people import AT_WORK, Habits
+from trouble import LIMIT_S, begun, command, speak
+from work import note, noted, task_of
+
+from surefoot.journal.memory import store_of
+
+IN_FLIGHT = 20
+GRACE_S = 10
+_LOOK_S = 0.02
+
+
+@dataclass
+class Served:
+    """A server that is started again and again over one journal; `life` is the process that lives now."""
+
+    folder: Path
+    life: BaseProcess = field(init=False)
+    base: str = ""
+
+    @property
+    def journal(self) -> str:
+        return str(self.folder / "runs.db")
+
+    def start(self) -> None:
+        """Start it, and wait until it says where."""
+        log = self.folder / "log"
+        log.touch()
+        before = log.stat().st_size
+        where = ("--journal", self.journal, "--port", "0", "--no-token")
+        self.life = begun(command, self.folder, "", "serve", *where, "--grace", str(GRACE_S), "--drive", "32")
+        until = time.monotonic() + LIMIT_S
+        while not (told := log.read_text()[before:].partition("surefoot serves ")[2].partition("\n")[0]):
+            if not self.life.is_alive() or time.monotonic() > until:
+                raise TimeoutError(f"the server did not start: {log.read_text()[before:]}")
+            time.sleep(_LOOK_S)
+        self.base = told
+
+    def end(self, number: int) -> float:
+        """Send it a signal; the seconds until it has ended."""
+        begun_s = time.monotonic()
+        os.kill(self.life.pid or 0, number)
+        self.life.join(LIMIT_S)
+        return time.monotonic() - begun_s
+
+
+def start_runs(served: Served, seed: int, most: int, in_flight: int) -> None:
+    """A process that asks for runs until there are `most`, or nobody answers; first for those whose answer was lost."""
+    with suppress(ConnectionError, URLError):
+        asyncio.run(_started(served, seed, most, in_flight))
+
+
+async def _started(served: Served, seed: int, most: int, in_flight: int) -> None:
+    store = store_of(served.journal)
+    answered = {line["key"] for line in noted(served.folder / "book") if line["what"] == "started"}
+    for key in (f"k{at}" for at in range(most) if f"k{at}" not in answered):
+        while sum(one.status in AT_WORK for one in (await store.list(limit=200)).runs) >= in_flight:  # noqa: ASYNC110  # what others do
+            await asyncio.sleep(_LOOK_S)
+        task = task_of(key, random.Random(f"{seed} {key}"))
+        data = json.dumps({"agent": "clerk", "task": task}).encode()
+        headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+        request = urllib.request.Request(f"{served.base}v1/runs", data, headers)
+        with urllib.request.urlopen(request, timeout=LIMIT_S) as answer:  # noqa: ASYNC210  # nothing else goes on here
+            note(what="started", key=key, started=json.load(answer)["run_id"], task=task)
+    await store.aclose()
+
+
+def judged(served: Served, wanted: int) -> Verdict:
+    """What the judge says of all runs, one for each key."""
+
+    async def look() -> Verdict:
+        store = store_of(served.journal)
+        started = {line["started"]: line["task"] for line in noted(served.folder / "book") if line["what"] == "started"}
+        verdict = await judge(store, served.folder / "book", started)
+        if not await store.count() == len(started) == wanted:
+            verdict.faults.append(f"{wanted} runs were asked for, {await store.count()} are there")
+        await store.aclose()
+        return verdict
+
+    return asyncio.run(look())
+
+
+def doubts(served: Served) -> Sequence[str]:
+    """The runs that stand in doubt."""
+
+    async def look() -> Sequence[str]:
+        store = store_of(served.journal)
+        found = [one.run_id for one in (await store.list(limit=1_000)).runs if one.standing == "in_doubt"]
+        await store.aclose()
+        return found
+
+    return asyncio.run(look())
+
+
+def play(served: Served, kills: int, seed: int) -> Verdict:
+    """Kill it so many times, settle what is in doubt, drain it, and judge."""
+    os.environ.update(FAULTS_BOOK=str(served.folder / "book"), FAULTS_WORK_S="0.3")
+    chance, verdict, most = random.Random(seed), Verdict(), 100_000
+    served.start()
+    people = partial(begun, speak, served.journal, served.folder)
+    speaking = people(("Ada", "Bob"), Habits(limit_s=3_600))
+    for _ in range(kills):
+        starting = begun(start_runs, served, seed, most, IN_FLIGHT)
+        time.sleep(chance.uniform(0.2, 2.0))
+        served.end(signal.SIGKILL)
+        starting.kill()
+        starting.join(LIMIT_S)
+        note(what="gone", victim=served.life.pid, signal=int(signal.SIGKILL))
+        served.start()
+    most = 1 + max(int(line["key"][1:]) for line in noted(served.folder / "book") if line["what"] == "started")
+    _through(
+        verdict, begun(start_runs, served, seed, most + 1, most), speaking
+    )  # with the one whose answer may be lost
+    _through(verdict, people(("Eve",), Habits(settles=True)))
+    starting = begun(start_runs, served, seed, most + 1 + IN_FLIGHT, most)
+    _through(verdict, starting)
+    verdict.waits[f"drained, with a grace of {GRACE_S} s"].append(served.end(signal.SIGTERM))
+    if served.life.exitcode != 0:
+        verdict.faults.append(f"told to end, the server left with {served.life.exitcode}")
+    verdict.faults += [f"{run_id}: in doubt behind a drain" for run_id in doubts(served)]
+    served.start()
+    _through(verdict, people(("Eve",), Habits(settles=True)))
+    served.end(signal.SIGTERM)
+    verdict.add(judged(served, most + 1 + IN_FLIGHT))
+    return verdict
+
+
+def _through(verdict: Verdict, *processes: BaseProcess) -> None:
+    """Wait for processes that have to come to their end."""
+    for one in processes:
+        one.join(2 * LIMIT_S)
+        if one.exitcode != 0:
+            verdict.faults.append(f"{one.name} ended with {one.exitcode}")
+            one.kill()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Kill, drain and judge; 1 if there was any fault."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(arguments)
+    served = Served(Path(tempfile.mkdtemp(prefix="served-")))
+    verdict = play(served, given.kills, given.seed)
+    print(verdict.told())
+    if verdict.faults:
+        print(served.folder, (served.folder / "log").read_text()[-3000:])
+        return 1
+    shutil.rmtree(served.folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
