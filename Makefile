@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo serve test test-page check types docs bench house eval-security eval-selection setup clean
+.PHONY: demo serve test test-scale test-page check types docs bench house eval-security eval-selection setup clean
 
 setup: $(STAMP)
 
@@ -28,7 +28,10 @@ test: $(STAMP)  ## everything: format, lint, types, house, all tests, the embedd
 	@$(BIN)/surefoot model pull
 	@$(BIN)/surefoot model pull --encoder
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto -m "not scale"
+
+test-scale: $(STAMP)  ## the long forms: hours of kills and stops, and all that needs PostgreSQL or Temporal
+	$(BIN)/python -m pytest -n 2 -m "scale or postgres or temporal"
 
 test-page: $(STAMP)  ## the page of `surefoot serve` in a real browser; fetches chromium and node modules where it can
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } || echo "make: no chromium; on Debian, apt-get install chromium"
@@ -39,7 +42,7 @@ check: $(STAMP)  ## what must hold before a commit: as `test`, without what is s
 	$(MAKE) --no-print-directory -j 2 lint quick
 
 # Compiled files spare each worker and each started process most of its start.
-test check: export PYTHONDONTWRITEBYTECODE :=
+test test-scale check: export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: lint quick
 lint: $(STAMP)
@@ -48,7 +51,7 @@ lint: $(STAMP)
 	$(BIN)/pyright
 
 quick: $(STAMP)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not real_model"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not scale and not real_model"
 
 types:  ## the examples under mypy --strict, as somebody who has installed surefoot checks their own code
 	@$(PYTHON) -m venv build/types
