@@ -1,6 +1,6 @@
 """Where the journals of this room's tests are."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -22,18 +22,36 @@ async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
     await one.aclose()
 
 
-@pytest.fixture(params=["memory", "kept", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-async def store(request: pytest.FixtureRequest, path: Path) -> AsyncIterator[JournalStore]:
-    """One of each kind; what a test asks of it each of them promises."""
-    lines: list[str] = []
-    match request.param:
-        case "memory":
-            one = MemoryJournal()
-        case "kept":
-            one = MemoryJournal(keep=lines.extend)
-        case "sqlite":
-            one = SqliteJournal(path)
-        case _:
-            one = store_of(request.getfixturevalue("postgres_url"))
+Made = Callable[..., JournalStore]
+KINDS = ("memory", "kept", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres))
+"""Kinds of stores; what a test asks of one each of them promises."""
+
+
+@pytest.fixture
+async def made(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Made]:
+    """Makes stores of a kind, each empty but for the further ones in PostgreSQL, and closes them."""
+    there: list[JournalStore] = []
+
+    def one(kind: str) -> JournalStore:
+        lines: list[str] = []
+        match kind:
+            case "memory":
+                store: JournalStore = MemoryJournal()
+            case "kept":
+                store = MemoryJournal(keep=lines.extend)
+            case "sqlite":
+                store = SqliteJournal(tmp_path / f"runs-{len(there)}.db")
+            case _:
+                store = store_of(request.getfixturevalue("postgres_url"))
+        there.append(store)
+        return store
+
     yield one
-    await one.aclose()
+    for store in there:
+        await store.aclose()
+
+
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, made: Made) -> JournalStore:
+    """One of each kind."""
+    return made(request.param)

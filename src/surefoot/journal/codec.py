@@ -23,12 +23,12 @@ from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from functools import cache
 from hashlib import sha256
-from struct import Struct
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
 
 import orjson
 
 from surefoot.core.state.summary import summarise
+from surefoot.journal.raw import chain, proven
 from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, UsageError, overtaken
 from surefoot.types.events import VERSION, Event, RunForked, RunResumed, RunStarted
 from surefoot.types.messages import Usage
@@ -87,7 +87,6 @@ Blob = tuple[str, bytes]
 """Bytes that are kept under their SHA-256 (hex), and that digest."""
 
 _BLOB = "$blob"
-_form_and_time = Struct(">Id").pack
 
 
 def digest_of(data: bytes) -> str:
@@ -98,11 +97,6 @@ def digest_of(data: bytes) -> str:
 def genesis(run_id: str) -> bytes:
     """What the chain of a run starts from."""
     return sha256(run_id.encode()).digest()
-
-
-def chain(previous: bytes, version: int, at: float, body: bytes) -> bytes:
-    """The hash of a record that follows the one of hash `previous`. Both are 32 raw bytes."""
-    return sha256(previous + _form_and_time(version, at) + body).digest()
 
 
 def encode(event: Event) -> tuple[bytes, Blob | None]:
@@ -285,9 +279,6 @@ def _plain_fields(value: DataclassInstance) -> dict[str, object]:
 _BEYOND = 2**62
 """More records than a run can have."""
 
-_FORMS = 2**31
-"""Forms of records that there can be."""
-
 EventRow = tuple[int, int, float, int, bytes, bytes]
 """Run number, seq, at, form, body, hash."""
 
@@ -381,15 +372,7 @@ def record_of_row(
     run_id: str, expected: int, previous: bytes, row: object, catalogue: Callable[[str, int], Catalogue]
 ) -> tuple[Recorded, bytes]:
     """The record that follows the hash `previous`, and its own hash. Raises `JournalCorrupt`, or `JournalTooNew`."""
-    match row:
-        case (int(seq), float(at), int(version), bytes(body), bytes(hash_)) if 0 < version < _FORMS:
-            pass
-        case _:
-            raise JournalCorrupt(run_id, expected, "its row is damaged")
-    if seq != expected:
-        raise JournalCorrupt(run_id, expected, f"the record is missing; the next one is {seq}")
-    if chain(previous, version, at, body) != hash_:
-        raise JournalCorrupt(run_id, expected, "its hash does not match: it was altered or moved")
+    seq, at, version, body, hash_ = proven(run_id, Place(expected, previous), row)
     try:
         return Recorded(seq, at, hash_.hex(), decode(body, version, catalogue)), hash_
     except JournalTooNew as error:

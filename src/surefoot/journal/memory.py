@@ -15,32 +15,31 @@ import json
 import time
 from base64 import b64decode
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
-from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from surefoot.core.state.summary import is_listed, ready_at, summarise
+from surefoot.core.state.summary import is_listed, ready_at
 from surefoot.journal.codec import (
+    Blob,
     check_fork,
     check_id,
-    decode_catalogue,
     digest_of,
     place_of,
-    record_of_row,
     same_word,
 )
 from surefoot.journal.memory_log import Changes, Keep, Keeper, Log, MemoryRun, Watcher, blob_in
+from surefoot.journal.raw import check_blobs, check_origin, new_rows, references
 from surefoot.journal.side import MemorySide
+from surefoot.types.archive import Origin, Row
 from surefoot.types.errors import JournalError, RunBusy, RunExists, RunUnknown, UsageError, overtaken
 from surefoot.types.events import RunEnded
 from surefoot.types.ports import (
     EVERY_RUN,
     Claimed,
     JournalStore,
-    Place,
     Recorded,
     RunFilter,
     RunPage,
@@ -89,7 +88,7 @@ class MemoryJournal:
             if not create:
                 log = self._log(run_id)
             elif log is None or log.place.seq > 0:
-                log = self._new(run_id)
+                log = self._new(Origin(run_id, time.time()))
             if fence not in (None, now := self._fences.get(run_id, 0)):
                 raise overtaken(run_id)
             self._fences[run_id] = now + (fence is None and not create)
@@ -98,10 +97,8 @@ class MemoryJournal:
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
         """Make a run that shares the records of `parent` before `at`, at least one. Copies no events."""
-        origin = self._log(parent)
-        check_fork(parent, at, origin.place.seq)
         with self._making:
-            self._new(run_id, origin, at)
+            self._new(Origin(run_id, time.time(), parent, at))
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
         """The newest runs first, but those without records. `status`: the ending's kind, "running", "interrupted"."""
@@ -211,7 +208,41 @@ class MemoryJournal:
                 raise RunBusy(f"run {run_id} is being driven; cancel it, or wait until it stands still")
             if any(one.parent is log for one in self._logs.values()):
                 raise UsageError(f"run {run_id} cannot be deleted: another run shares its records")
+            if self._keeper is not None:
+                self._keeper.put_deleted(run_id)
             del self._logs[run_id]
+
+    async def origin(self, run_id: str) -> Origin:
+        """Where a run comes from."""
+        return self._log(run_id).origin
+
+    async def rows(self, run_id: str, since: int = 0, limit: int | None = None) -> Sequence[Row]:
+        """Its own records from `since` on."""
+        return self._log(run_id).rows(since, limit)
+
+    async def adopt(self, origin: Origin, rows: Sequence[Row] = (), blobs: Sequence[Blob] = ()) -> None:
+        """Keep records of another journal as they are, all or none. See `Archive`."""
+        run_id, data = origin.run_id, dict(blobs)
+        check_blobs(run_id, blobs)
+        with self._making:
+            log = self._logs.get(run_id) or self._log_from(origin)
+            if log.driver is not None:
+                raise RunBusy(f"run {run_id} is being driven here; wait until it stands still")
+            check_origin(origin, log.origin)
+            new = new_rows(run_id, log.place, rows, lambda seq: bytes.fromhex(log.records(seq)[0].hash))
+            log.take(new, {**self._blobs, **data})
+            if self._keeper is not None:
+                self._keeper.put(log, blobs, [(0, row.seq, row.at, row.form, row.body, row.hash) for row in new])
+            self._blobs |= data
+            self._logs[run_id] = log
+
+    async def sweep(self) -> int:
+        """Remove the bytes that no record refers to, unless a run is driven; how many there were. Lines stay."""
+        logs = tuple(self._logs.values())
+        if any(log.driver for log in logs):
+            return 0
+        used = {one for log in logs for row in log.rows(0, None) for one in references(row.body)}
+        return sum(len(self._blobs.pop(digest)) for digest in self._blobs.keys() - used)
 
     async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:  # noqa: ARG002  # who dies takes all runs along
         """Take the right to drive up to so many runs of these agents that are ready."""
@@ -250,19 +281,16 @@ class MemoryJournal:
             case {"side": str(name), "data": str(data)}:
                 self.side.kept[name] = b64decode(data)
                 return
+            case {"surefoot": "journal"}:  # the first line of an export
+                return
+            case {"deleted": str(run_id)}:
+                del self._logs[run_id]
+                return
             case {"run": str(run_id), "parent": parent, "fork": int(at), "began": float(began)}:
-                log = self._new(run_id, None if parent is None else self._log(parent), at)
-                log.summary = replace(log.summary, started_at=began)
+                self._new(Origin(run_id, began, parent or "", at))
             case _:
-                row = (line["seq"], line["at"], line["form"], line["body"].encode(), bytes.fromhex(line["hash"]))
-                log = self._log(line["run"])
-                record, hash_ = record_of_row(
-                    log.run_id,
-                    *log.place,
-                    row,
-                    lambda digest, form: decode_catalogue(blob_in(self._blobs, digest), form),
-                )
-                log.add([record], Place(record.seq + 1, hash_), summarise(log.summary, record.event, record.at))
+                row = Row(line["seq"], line["at"], line["form"], line["body"].encode(), bytes.fromhex(line["hash"]))
+                self._log(line["run"]).take([row], self._blobs)
         if self._keeper is not None:
             self._keeper.known.add(line["blob"] if "blob" in line else line["run"])
 
@@ -272,13 +300,20 @@ class MemoryJournal:
             raise RunUnknown(f"unknown run {run_id!r} in this journal, which lasts only as long as its process")
         return log
 
-    def _new(self, run_id: str, parent: Log | None = None, at: int = 0) -> Log:
-        check_id(run_id)
-        if run_id in self._logs:
-            raise RunExists(f"there is a run {run_id} already; choose another id")
-        self._made += 1
-        log = self._logs[run_id] = Log(run_id, self._made, parent, at, self._changes)
+    def _new(self, origin: Origin) -> Log:
+        if origin.run_id in self._logs:
+            raise RunExists(f"there is a run {origin.run_id} already; choose another id")
+        log = self._logs[origin.run_id] = self._log_from(origin)
         return log
+
+    def _log_from(self, origin: Origin) -> Log:
+        """A run that nobody can see yet."""
+        check_id(origin.run_id)
+        parent = self._log(origin.parent) if origin.parent else None
+        if parent is not None:
+            check_fork(origin.parent, origin.fork, parent.place.seq)
+        self._made += 1
+        return Log(origin, self._made, parent, self._changes)
 
 
 def store_of(journal: JournalStore | str | Path | None) -> JournalStore:

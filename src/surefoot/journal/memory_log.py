@@ -18,12 +18,16 @@ from surefoot.journal.codec import (
     Blob,
     EventRow,
     check_there,
+    decode_catalogue,
     digest_of,
+    encode,
     genesis,
+    record_of_row,
     rows_of,
 )
+from surefoot.types.archive import Origin, Row
 from surefoot.types.errors import JournalError, UsageError
-from surefoot.types.events import Event
+from surefoot.types.events import VERSION, Event
 from surefoot.types.ports import (
     NO_RECORDS,
     Durability,
@@ -86,6 +90,7 @@ class MemoryRun:
         if self._keeper is not None and rows:
             self._keeper.put(log, [*self._put, *((digest, data) for digest, data, _, _ in blobs)], rows)
             self._put.clear()
+        self._blobs |= {digest: data for digest, data, _, _ in blobs}
         records = (Recorded(row[1], row[2], row[5].hex(), event) for row, event in zip(rows, events, strict=True))
         log.add(records, tail, summary)
         if heard:
@@ -164,6 +169,12 @@ class Keeper:
             self._put(lines)
             self.known |= new.keys()
 
+    def put_deleted(self, run_id: str) -> None:
+        with self._at_work:
+            if run_id in self.known:
+                self._put([{"deleted": run_id}])
+                self.known.discard(run_id)
+
     def put_side(self, name: str, data: bytes) -> None:
         with self._at_work:
             self._put([{"side": name, "data": b64encode(data).decode()}])
@@ -210,7 +221,8 @@ class Changes:
 class Log:
     """One run: what it shares with its parent, and its own records from `at` on."""
 
-    def __init__(self, run_id: str, number: int, parent: Log | None, at: int, changes: Changes) -> None:
+    def __init__(self, origin: Origin, number: int, parent: Log | None, changes: Changes) -> None:
+        run_id, at = origin.run_id, origin.fork
         self.number, self.changes, self.change = number, changes, 0
         self.inbox: list[Posted] = []
         self.ready_at: float | None = None
@@ -218,6 +230,7 @@ class Log:
         self.parent = parent
         self.at = at
         self.own: list[Recorded] = []
+        self.raw: dict[int, Row] = {}  # those that would be written in another way today
         self.driver: MemoryRun | None = None
         self.watchers: set[Watcher] = set()
         self.place, summary = Place(0, genesis(run_id)), NO_RECORDS
@@ -227,8 +240,8 @@ class Log:
             summary = reduce(lambda before, one: summarise(before, one.event, one.at), shared, summary)
             if at == parent.place.seq:
                 summary = parent.summary
-        name = parent.run_id if parent else ""
-        self.summary = replace(summary, run_id=run_id, started_at=time.time(), parent=name)
+        self.origin = origin
+        self.summary = replace(summary, run_id=run_id, started_at=origin.began, parent=origin.parent)
 
     def add(self, records: Iterable[Recorded], tail: Place, summary: RunSummary) -> None:
         self.own += records
@@ -251,12 +264,34 @@ class Log:
             log, stop = log.parent, min(stop, log.at)
         return list(chain.from_iterable(reversed(pieces)))
 
+    def take(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
+        """Add records as they were written. Raises `JournalCorrupt`, with nothing added."""
+        records, place, summary = list[Recorded](), self.place, self.summary
+        for row in rows:
+            record, hash_ = record_of_row(
+                self.run_id, *place, row, lambda digest, form: decode_catalogue(blob_in(blobs, digest), form)
+            )
+            if (row.form, row.body) != (VERSION, encode(record.event)[0]):
+                self.raw[row.seq] = row
+            records.append(record)
+            place, summary = Place(row.seq + 1, hash_), summarise(summary, record.event, record.at)
+        if records:
+            self.add(records, place, summary)
+
+    def rows(self, since: int, limit: int | None) -> list[Row]:
+        """Its own records as they were written."""
+        own = self.own[max(since - self.at, 0) :][:limit]
+        return [
+            self.raw.get(one.seq) or Row(one.seq, one.at, VERSION, encode(one.event)[0], bytes.fromhex(one.hash))
+            for one in own
+        ]
+
     def listed(self) -> RunSummary:
         status = status_of(self.summary, is_driven=self.driver is not None, is_ready=self.ready_at is not None)
         return replace(self.summary, status=status, change=self.change)
 
 
-def blob_in(blobs: dict[str, bytes], digest: str) -> bytes:
+def blob_in(blobs: Mapping[str, bytes], digest: str) -> bytes:
     """The bytes of that digest. Raises `JournalError` when they are not there."""
     if digest not in blobs:
         raise JournalError(f"no bytes of digest {digest} in this journal")

@@ -10,11 +10,13 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 
-from surefoot.journal.codec import check_fork, digest_of
+from surefoot.journal.codec import Blob, check_fork, digest_of
+from surefoot.journal.postgres_archive import adopt, origin, rows, sweep
 from surefoot.journal.postgres_follow import EVERY
 from surefoot.journal.postgres_list import Lister
 from surefoot.journal.postgres_open import OpenDatabase, PostgresRun
 from surefoot.journal.postgres_server import Database
+from surefoot.types.archive import Origin, Row
 from surefoot.types.errors import RunBusy, RunExists, UsageError
 from surefoot.types.events import RunEnded
 from surefoot.types.ports import EVERY_RUN, Claimed, Recorded, RunFilter, RunPage, RunSummary
@@ -173,6 +175,22 @@ class PostgresJournal:
         at = await self._at_work()
         await at.reader.find(run_id)
         await at.inbox.delete(run_id)
+
+    async def origin(self, run_id: str) -> Origin:
+        """Where a run comes from. Raises `UsageError` for an unknown run."""
+        return await origin(await self._at_work(), run_id)
+
+    async def rows(self, run_id: str, since: int = 0, limit: int | None = None) -> Sequence[Row]:
+        """Its own records from `since` on, proven, at most `limit`. See `Archive`."""
+        return await rows(await self._at_work(), run_id, since, limit)
+
+    async def adopt(self, origin: Origin, rows: Sequence[Row] = (), blobs: Sequence[Blob] = ()) -> None:
+        """Keep records of another journal as they are, all or none. See `Archive`."""
+        await adopt(await self._at_work(), origin, rows, blobs)
+
+    async def sweep(self) -> int:
+        """Remove the bytes that no record refers to, while others write; how many there were."""
+        return await sweep(await self._at_work())
 
     async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
         """Take the right to drive up to so many runs of these agents that are ready, or whose driver is gone."""

@@ -147,7 +147,7 @@ class Reader:
         previous = None if since else genesis(found.segments[0].run_id)
         async for row in self._rows(found.segments, max(since - 1, 0)):
             if previous is not None:
-                record, previous = await self._record(run_id, expected, previous, row)
+                record, previous = await self.record(run_id, expected, previous, row)
                 yield record
                 expected += 1
             elif row[0] == since - 1:  # the record before the first has the hash that it follows
@@ -170,7 +170,8 @@ class Reader:
                 at = rows[-1][0] + 1
             at = max(at, segment.stop)
 
-    async def _record(self, run_id: str, expected: int, previous: bytes, row: Row) -> tuple[Recorded, bytes]:
+    async def record(self, run_id: str, expected: int, previous: bytes, row: Row) -> tuple[Recorded, bytes]:
+        """The record that follows the hash `previous`, and its own hash. Raises `JournalCorrupt`, `JournalTooNew`."""
         while True:
             try:
                 return record_of_row(run_id, expected, previous, row, self._catalogue)

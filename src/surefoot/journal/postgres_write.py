@@ -34,9 +34,6 @@ _SYNC_S = 2.0
 
 _LABEL_CHARS = 200
 
-_MOST_KNOWN = 1_000
-"""Of how many bytes it is remembered that the database has them."""
-
 _TYPES = (
     "boolean text bigint[] bigint[] bigint[] bytea[] bigint[] bytea[] "  # the runs, and where they stand
     "bigint[] bigint[] float8[] bigint[] bytea[] bytea[] text[] bytea[] "  # records, bytes
@@ -163,7 +160,7 @@ class Writer:
 
     def put(self, digest: str, data: bytes) -> None:
         """Queue bytes, for the next round trip."""
-        if digest not in self._known:
+        if digest not in self._known or time.monotonic() > self._synced_at + _SYNC_S:
             self._blobs[digest] = data
 
     def has(self, digest: str) -> bytes | None:
@@ -280,7 +277,7 @@ class Writer:
             line.is_safe()
             if not line.rows and not line.heard and line.is_freed == (line.freed is not None):
                 del self._unsafe[line]
-        self._known = dict.fromkeys(self._known if len(self._known) < _MOST_KNOWN else (), b"")
+        self._known.clear()  # what is sent again is not lost where somebody has removed it
 
     async def _compare(self, connection: Connection) -> None:
         """Find out what the server has of all that could be lost."""

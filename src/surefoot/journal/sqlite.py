@@ -14,12 +14,14 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from surefoot.journal.codec import check_fork, digest_of, genesis
+from surefoot.journal.codec import Blob, check_fork, digest_of, genesis
 from surefoot.journal.side import FileSide
+from surefoot.journal.sqlite_archive import adopt, origin, rows, sweep
 from surefoot.journal.sqlite_file import owners_of
 from surefoot.journal.sqlite_list import Lister
 from surefoot.journal.sqlite_open import OpenFile, SqliteRun
 from surefoot.journal.sqlite_write import EVERY
+from surefoot.types.archive import Origin, Row
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.ports import EVERY_RUN, NO_RECORDS, Claimed, Place, Recorded, RunFilter, RunPage, RunSummary
 from surefoot.types.words import Posted, Word
@@ -94,22 +96,19 @@ class SqliteJournal:
 
         `status` is the ending's kind, or "running", "interrupted", "damaged".
         """
-        file = self._file()
-        file.writer.flush()
+        file = self._flushed()
         return file.reader.listed(limit, file.is_alive)
 
     async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
         """The ids that begin so, of runs with records, in their order."""
-        file = self._file()
-        file.writer.flush()
+        file = self._flushed()
         return file.reader.beginning(prefix, limit)
 
     async def read_recorded(
         self, run_id: str, since: int = 0, limit: int | None = None
     ) -> tuple[Sequence[Recorded], str]:
         """All that can be read, with places and hashes, and what is wrong with the rest ("" when nothing is)."""
-        file = self._file()
-        file.writer.flush()
+        file = self._flushed()
         records, wrong = file.reader.load(run_id, max(since, 0), limit)
         return records, "" if wrong is None else str(wrong)
 
@@ -150,8 +149,7 @@ class SqliteJournal:
 
     async def get_blob(self, digest: str) -> bytes:
         """The bytes of that digest. Raises `JournalError` when they are not there, `JournalCorrupt` when altered."""
-        file = self._file()
-        file.writer.flush()
+        file = self._flushed()
         return file.reader.blob(digest)
 
     async def _changed(self, file: OpenFile, changed: asyncio.Event, version: int) -> None:
@@ -172,8 +170,7 @@ class SqliteJournal:
 
     async def posted(self, run_id: str, number: int) -> Posted:
         """A word of a run, with what came of it. Raises `UsageError` where there is none of that number."""
-        file = self._file()
-        file.writer.flush()
+        file = self._flushed()
         return file.inbox.posted(run_id, file.reader.find(run_id).number, number)
 
     async def list(self, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> RunPage:
@@ -186,8 +183,7 @@ class SqliteJournal:
 
     async def summary(self, run_id: str) -> RunSummary:
         """A run in one line, as of its last record. Raises `UsageError` for an unknown run."""
-        file = self._file()
-        file.writer.flush()
+        file = self._flushed()
         file.reader.find(run_id)
         return file.reader.listed_run(run_id, file.is_alive)
 
@@ -215,6 +211,26 @@ class SqliteJournal:
         file.writer.flush()
         file.delete(run_id)
 
+    async def origin(self, run_id: str) -> Origin:
+        """Where a run comes from. Raises `UsageError` for an unknown run."""
+        return origin(self._flushed(), run_id)
+
+    async def rows(self, run_id: str, since: int = 0, limit: int | None = None) -> Sequence[Row]:
+        """Its own records from `since` on, proven, at most `limit`. See `Archive`."""
+        return rows(self._flushed(), run_id, since, limit)
+
+    async def adopt(self, origin: Origin, rows: Sequence[Row] = (), blobs: Sequence[Blob] = ()) -> None:
+        """Keep records of another journal as they are, all or none. See `Archive`."""
+        file = self._file_to_write()
+        file.writer.flush()
+        adopt(file, origin, rows, blobs)
+
+    async def sweep(self) -> int:
+        """Remove the bytes that no record refers to, while others write; how many there were."""
+        file = self._file_to_write()
+        file.writer.flush()
+        return await sweep(file)
+
     async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
         """Take the right to drive up to so many runs of these agents that are ready, or whose driver is gone."""
         file = self._file_to_write()
@@ -241,9 +257,14 @@ class SqliteJournal:
             raise UsageError(f"the journal {self._path} was opened to be read only; open it without read_only")
         return self._file()
 
-    def _lister(self) -> Lister:
+    def _flushed(self) -> OpenFile:
+        """The file, with all written that was queued."""
         file = self._file()
         file.writer.flush()
+        return file
+
+    def _lister(self) -> Lister:
+        file = self._flushed()
         return Lister(file.db, file.path, file.reader, file.is_alive, writes=not self._read_only)
 
     def _file(self) -> OpenFile:

@@ -94,7 +94,7 @@ class OpenFile:
         with translate_errors(self.path), transaction(self.db):
             row = self.reader.look_up(run_id)
             if row is None:
-                return self._insert(run_id, None, 0, token)
+                return self.insert(run_id, None, 0, token)
             if not self.reader.is_empty(row):
                 raise self._taken(run_id)
             return self._hand_over(row, token), None
@@ -104,7 +104,7 @@ class OpenFile:
         with translate_errors(self.path), transaction(self.db):
             if self.reader.look_up(run_id) is not None:
                 raise self._taken(run_id)
-            number, _ = self._insert(run_id, parent, at, "")
+            number, _ = self.insert(run_id, parent, at, "")
         self.reader.note_head(number, run_id)
 
     def take(self, run_id: str, fence: int | None) -> int:
@@ -185,11 +185,14 @@ class OpenFile:
         if failure := next((run.failure for run in driven if run.failure), None):
             raise failure
 
-    def _insert(self, run_id: str, parent: int | None, at: int, owner: str) -> tuple[int, float]:
+    def insert(
+        self, run_id: str, parent: int | None, at: int, owner: str, began: float | None = None
+    ) -> tuple[int, float]:
+        """Put a run into the list, inside of a transaction; its number, and when it began: now if nothing is said."""
         check_id(run_id)
         self.reader.check_not_lost(run_id)
         (last,) = self.db.execute("SELECT coalesce(max(number), 0) FROM run").fetchone()
-        number, now = self.heads.claim(run_id, last), time.time()
+        number, now = self.heads.claim(run_id, last), time.time() if began is None else began
         self.db.execute(
             "INSERT INTO run (number, run_id, started_at, parent, at, owner) VALUES (?, ?, ?, ?, ?, ?)",
             (number, run_id, now, parent, at, owner),
@@ -262,8 +265,6 @@ class SqliteRun:
         writer, number, now = self._file.writer, self._number, time.time() if at is None else at
         rows, blobs, tail, summary = rows_of(number, events, now, place or self._place, self._summary)
         if place in (None, self._place):
-            if blobs:
-                blobs = [blob for blob in blobs if not self._file.reader.has_blob(blob[0])]
             if self._blobs:
                 blobs = [*self._blobs.values(), *blobs]
                 self._blobs.clear()

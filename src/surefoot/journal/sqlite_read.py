@@ -181,10 +181,6 @@ class Reader:
             case _:
                 return False
 
-    def has_blob(self, digest: str) -> bool:
-        """Whether there are bytes of that digest, altered or not."""
-        return self._one("SELECT 1 FROM blob WHERE digest=?", digest) is not None
-
     def blob(self, digest: str) -> bytes:
         """The bytes of a digest, proven by it."""
         altered = f"the bytes of digest {digest} were altered"

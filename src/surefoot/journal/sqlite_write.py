@@ -130,14 +130,14 @@ LAG_S = 0.002
 CHECKPOINT_PAGES = 8_000
 """About 8 MiB of log."""
 
-_INSERT_EVENT = "INSERT INTO event (run, seq, at, version, body, hash) VALUES (?, ?, ?, ?, ?, ?)"
+INSERT_EVENT = "INSERT INTO event (run, seq, at, version, body, hash) VALUES (?, ?, ?, ?, ?, ?)"
 _PUT_SUMMARY = """
 INSERT OR REPLACE INTO summary (run, body, status, agent, waits, change)
 VALUES (?, ?, ?, ?, ?, (SELECT coalesce(max(change), 0) + 1 FROM summary))"""
 _IS_OWN = "SELECT 1 FROM run WHERE number=? AND owner=?"
 _PUT_LABEL = "INSERT OR IGNORE INTO label (label, run) VALUES (?, ?)"
 _HEARD = "UPDATE word SET outcome=?, detail=?, seq=? WHERE number=?"
-_INSERT_BLOB = "INSERT OR IGNORE INTO blob (digest, data, run, seq) VALUES (?, ?, ?, ?)"
+INSERT_BLOB = "INSERT OR IGNORE INTO blob (digest, data, run, seq) VALUES (?, ?, ?, ?)"
 _FREE_RUN = """
 UPDATE run SET owner='', lease_until=NULL,
 events=(SELECT coalesce(max(seq)+1, run.at) FROM event WHERE event.run=run.number),
@@ -289,9 +289,9 @@ class Writer:
         try:
             _check_owners(db, notes)
             if blobs:
-                db.executemany(_INSERT_BLOB, blobs)
+                db.executemany(INSERT_BLOB, blobs)
             if events:
-                db.executemany(_INSERT_EVENT, events)
+                db.executemany(INSERT_EVENT, events)
             for note in notes:
                 if note.summary is not None:
                     put_summary(db, note.number, note.summary)

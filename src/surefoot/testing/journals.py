@@ -39,6 +39,7 @@ class _AroundStore:
     def __init__(self, store: JournalStore) -> None:
         self._store = store
         self.side = store.side
+        self.origin, self.rows, self.adopt, self.sweep = store.origin, store.rows, store.adopt, store.sweep
         self.subscribe = store.subscribe
 
     async def settle(self) -> None:
