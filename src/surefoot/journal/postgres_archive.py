@@ -77,7 +77,8 @@ async def adopt(here: OpenDatabase, wanted: Origin, given: Sequence[Row], blobs:
         last = max((row.seq for row in given if row.seq < place.seq), default=-1)
         known = next((row[0] for row in await here.database.ask(_HASH, (found.row.number, last))), None)
     new = new_rows(run_id, place, given, lambda _: known)
-    records = [(await reader.record(run_id, row.seq, before, row))[0] for before, row in _with_before(place, new)]
+    hashes = (place.hash, *(row.hash for row in new))
+    records = [(await reader.record(run_id, row.seq, hash_, row))[0] for hash_, row in zip(hashes, new, strict=False)]
     if not is_here:
         shared = (parent.number if parent else None, wanted.fork, place.hash)
         await here.make(run_id, shared, "")
@@ -88,7 +89,7 @@ async def adopt(here: OpenDatabase, wanted: Origin, given: Sequence[Row], blobs:
         line.freed = None, True
         for record in records:
             line.summary = summarise(line.summary, record.event, record.at)
-        writer.add(line, [(line.number, *row) for row in new])
+        writer.add(line, [(line.number, row.seq, row.at, row.form, row.body, row.hash) for row in new])
         await writer.flushed()
         if line.failure is not None:
             raise line.failure
@@ -119,7 +120,3 @@ async def _hash_before(here: OpenDatabase, run_id: str, seq: int) -> bytes:
     if wrong is not None:
         raise wrong
     return bytes.fromhex(records[0].hash)
-
-
-def _with_before(place: Place, rows: Sequence[Row]) -> zip[tuple[bytes, Row]]:
-    return zip((place.hash, *(row.hash for row in rows)), rows, strict=False)
