@@ -237,9 +237,9 @@ class MemoryJournal:
             self._logs[run_id] = log
 
     async def sweep(self) -> int:
-        """Remove the bytes that no record refers to, unless a run is driven; how many there were. Lines stay."""
+        """Remove the bytes that no record refers to, if all runs have ended; how many there were. Lines stay."""
         logs = tuple(self._logs.values())
-        if any(log.driver for log in logs):
+        if any(log.driver or log.summary.status == "running" for log in logs):
             return 0
         used = {one for log in logs for row in log.rows(0, None) for one in references(row.body)}
         return sum(len(self._blobs.pop(digest)) for digest in self._blobs.keys() - used)

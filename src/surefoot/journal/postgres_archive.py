@@ -21,9 +21,8 @@ _MENTIONED = "(regexp_matches(convert_from(body, 'UTF8'), '[0-9a-f]{64}', 'g'))[
 _SWEEP: tuple[LiteralString, ...] = (
     "CREATE TEMPORARY TABLE swept ON COMMIT DROP AS SELECT number, events FROM surefoot.run",
     f"""CREATE TEMPORARY TABLE unused ON COMMIT DROP AS
-    SELECT digest FROM surefoot.blob EXCEPT SELECT {_MENTIONED} FROM surefoot.event""",  # noqa: S608  # words of ours
-    # what was kept just before is referred to in a moment
-    "SELECT pg_sleep(3) WHERE EXISTS (SELECT 1 FROM unused)",
+    SELECT digest FROM surefoot.blob WHERE first_at < now() - interval '1 day'
+    EXCEPT SELECT {_MENTIONED} FROM surefoot.event""",  # noqa: S608  # words of ours
     "LOCK TABLE surefoot.blob IN SHARE ROW EXCLUSIVE MODE",
     f"""DELETE FROM unused WHERE digest IN (
         SELECT {_MENTIONED} FROM surefoot.run LEFT JOIN swept USING (number)
@@ -84,7 +83,7 @@ async def adopt(here: OpenDatabase, wanted: Origin, given: Sequence[Row], blobs:
         await here.make(run_id, shared, "")
         await here.database.ask("UPDATE surefoot.run SET started_at = %s WHERE run_id = %s", (wanted.began, run_id))
     if new:
-        line = (await here.open(run_id, create=False)).line
+        line = (await here.open(run_id, create=False, fence=None)).line
         del here.driven[run_id]
         line.freed = None, True
         for record in records:
@@ -96,7 +95,7 @@ async def adopt(here: OpenDatabase, wanted: Origin, given: Sequence[Row], blobs:
 
 
 async def sweep(here: OpenDatabase) -> int:
-    """Remove the bytes that no record mentions, not even in a text; how many there were.
+    """Remove the bytes of more than a day ago that no record mentions, not even in a text; how many there were.
 
     All records are looked through while others write; those that were written meanwhile once nobody can send bytes. A
     store sends bytes again that it has not sent for some seconds, so that it never relies on what is gone.

@@ -19,7 +19,8 @@ from surefoot.types.ports import Place
 _ROWS = "SELECT seq, at, version, body, hash FROM event WHERE run=? AND seq>=? ORDER BY seq LIMIT ?"
 _HASH = "SELECT hash FROM event WHERE run=? AND seq=?"
 _BODIES = "SELECT rowid, hash, body FROM event WHERE rowid>? ORDER BY rowid LIMIT 1000"
-_CANDIDATES = "SELECT digest FROM blob WHERE run NOT IN (SELECT number FROM run WHERE owner<>'')"
+_OPEN = "SELECT number FROM run LEFT JOIN summary ON summary.run=number WHERE owner<>'' OR status='running'"
+_CANDIDATES = f"SELECT digest FROM blob WHERE run NOT IN ({_OPEN})"  # noqa: S608  # words of ours
 _START = (0, b"")
 _MENTIONS = re.compile(rb"[0-9a-f]{64}").findall
 
@@ -84,7 +85,7 @@ async def sweep(file: OpenFile) -> int:
 
     The records are looked through while others write. Those that are written meanwhile have higher numbers than the
     last one that was seen, as long as that one is there; where it is not, all are looked through again. What a run that
-    is driven has put there stays, since its record may still come.
+    has not ended has put there stays, since its record may still come.
     """
     while True:
         with translate_errors(file.path):

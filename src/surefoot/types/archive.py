@@ -85,5 +85,8 @@ class Archive(Protocol):
         ...
 
     async def sweep(self) -> int:
-        """Remove the bytes that no record refers to; how many there were. MUST NOT remove what is being written."""
+        """Remove the bytes that no record refers to; how many there were.
+
+        MUST NOT remove what a run may still refer to that has not ended; so what is new may stay for a day.
+        """
         ...

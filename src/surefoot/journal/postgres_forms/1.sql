@@ -42,7 +42,8 @@ CREATE TABLE surefoot.event (
 
 CREATE TABLE surefoot.blob (
     digest text PRIMARY KEY,
-    data bytea NOT NULL
+    data bytea NOT NULL,
+    first_at timestamptz NOT NULL DEFAULT now()  -- what is new stays: its record may still come
 );
 
 CREATE TABLE surefoot.summary (
