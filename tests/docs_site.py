@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from jinja2 import Environment
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from typer import Context
@@ -72,17 +73,34 @@ def reference() -> Iterator[tuple[str, str]]:
 
 
 def command_line() -> str:
-    """The help of every command, as typer writes it."""
-    command = get_command(commands())
-    return get_docs_for_click(
-        obj=command, ctx=Context(command, info_name="surefoot"), name="surefoot", title="Commands"
-    )
+    """The help of every command, as typer writes it; in the list of its group each has its whole first sentence."""
+    found = [get_command(commands())]
+    for command in found:
+        command.short_help = (command.help or "").split("\n\n")[0].split(". ")[0]
+        found += getattr(command, "commands", {}).values()
+    context = Context(found[0], info_name="surefoot")
+    return get_docs_for_click(obj=found[0], ctx=context, name="surefoot", title="Commands")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, text in reference():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     return files
+
+
+def on_env(env: Environment, config: MkDocsConfig, files: Files) -> Environment:
+    """For readers that are models: `llms.txt` lists the pages, `llms-full.txt` holds those that people wrote."""
+    lines, texts = [f"# {config.site_name}", f"> {config.site_description}", "## Pages"], list[str]()
+    page = files.src_uris["index.md"].page
+    while page is not None:
+        text = page.markdown or ""
+        lines.append(f"- [{text.partition('# ')[2].partition(chr(10))[0]}]({page.url})")
+        if not page.url.startswith("reference/"):
+            texts.append(text)
+        page = page.next_page
+    files.append(File.generated(config, "llms.txt", content="\n".join(lines) + "\n"))
+    files.append(File.generated(config, "llms-full.txt", content="\n\n".join(texts)))
+    return env
 
 
 class Links(HTMLParser):

@@ -54,5 +54,5 @@ def test_the_navigation_of_the_site_names_each_page_once() -> None:
     navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     named = Counter(re.findall(r"[\w/-]+\.md", navigation))
     written = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
-    assert not [page for page in written if named[page] != 1]
+    assert not [page for page in written if named[page] != 1], "each page has one line under `nav:` in mkdocs.yml"
     assert not [page for page in named if page not in written and not page.startswith("reference/")]

@@ -5,7 +5,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -16,6 +17,12 @@ from surefoot.testing.world import plan, step
 
 DOCS = Path(__file__).parent.parent / "docs"
 BLOCK = re.compile(r"^```(\w+)(?: title=\"(\S+\.\w+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+RECIPE = re.compile(r"(?ms)^## ([^\n]+)\n\n(?:<!-- model: ([^\n]+) -->\n)?```python\n(.*?)^```\n\n```text\n(.*?)^```$")
+RECIPES = [
+    pytest.param(*parts, id=title)
+    for page in sorted(DOCS.glob("c*/*.md"))  # the cookbook, and those who come from elsewhere
+    for title, *parts in RECIPE.findall(page.read_text(encoding="utf-8"))
+]
 
 Reply = str | Sequence[tuple[str, Mapping[str, object]]]
 """What the model says: words, or calls."""
@@ -67,35 +74,51 @@ class Speak(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", WALKS)
-def test_what_a_page_says_comes_out(page: str, tmp_path: Path) -> None:
-    server = Scripted(WALKS[page])
+@contextmanager
+def speaking(replies: Sequence[Reply], folder: Path) -> Generator[dict[str, str]]:
+    """The environment of a process whose model says all of these, one after another."""
+    server = Scripted(replies)
     thread = Thread(target=server.serve_forever)
     thread.start()
-    environment = {
-        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-        "HOME": str(tmp_path),
-        "OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_port}/v1",
-        "OPENAI_API_KEY": "sk-made-up",
-    }
-    out = ""
     try:
-        for language, name, text in BLOCK.findall((DOCS / page).read_text(encoding="utf-8")):
-            if name:
-                (tmp_path / name).write_text(text.replace('"local"', '"openai:gpt-5.1-mini"'), encoding="utf-8")
-            elif language == "sh":
-                shell = ["bash", "-euc", text]
-                done = subprocess.run(
-                    shell, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=100
-                )
-                assert done.returncode == 0, (text, done.stderr)
-                out = done.stdout
-            elif language == "text":
-                assert re.fullmatch(".*".join(map(re.escape, text.split("…"))), out, re.DOTALL), (text, out)
+        yield {
+            "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+            "HOME": str(folder),
+            "OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_port}/v1",
+            "OPENAI_API_KEY": "sk-made-up",
+        }
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
     assert not server.left
+
+
+def output_of(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str:
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WALKS)
+def test_what_a_page_says_comes_out(page: str, tmp_path: Path) -> None:
+    out = ""
+    with speaking(WALKS[page], tmp_path) as environment:
+        for language, name, text in BLOCK.findall((DOCS / page).read_text(encoding="utf-8")):
+            if name:
+                (tmp_path / name).write_text(text.replace('"local"', '"openai:gpt-5.1-mini"'), encoding="utf-8")
+            elif language == "sh":
+                out = output_of(["bash", "-euc", text], tmp_path, environment)
+            elif language == "text":
+                assert re.fullmatch(".*".join(map(re.escape, text.split("…"))), out, re.DOTALL), (text, out)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("script", "code", "told"), RECIPES)
+def test_a_recipe_prints_what_stands_below_it(script: str, code: str, told: str, tmp_path: Path) -> None:
+    with speaking(json.loads(script or "[]"), tmp_path) as environment:
+        assert output_of([sys.executable, "-W", "error", "-c", code], tmp_path, environment) == told
