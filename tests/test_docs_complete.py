@@ -1,9 +1,11 @@
 """What can be set, and what can stand in a journal, is named on a page."""
 
+import asyncio
 import re
 from collections import Counter
 from importlib.metadata import entry_points
 
+from docs_pictures import PICTURES, pictures
 from docs_tables import DOCS, events_of, pages
 from surefoot.cli.options import SETTINGS
 from surefoot.models.names import ENTRY_POINTS, PROVIDERS
@@ -21,6 +23,12 @@ def section(page: str, heading: str) -> str:
 def test_the_tables_of_settings_are_those_of_the_code() -> None:
     stale = [path.name for path, text in pages() if path.read_text(encoding="utf-8") != text]
     assert not stale, "run `python tests/docs_tables.py`"
+
+
+def test_the_pictures_are_those_of_runs_made_now() -> None:
+    drawn = asyncio.run(pictures())
+    stale = [name for name, text in drawn.items() if (PICTURES / name).read_text(encoding="utf-8") != text]
+    assert not stale, "run `python tests/docs_pictures.py`"
 
 
 def test_each_event_has_its_line() -> None:
