@@ -15,7 +15,7 @@ from random import Random
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.inbox import events_of
 from surefoot.core.loop.moves import announce, next_moves, standing
-from surefoot.core.loop.table import REASONERS
+from surefoot.core.loop.read import read_reply
 from surefoot.core.plan.accept import signature
 from surefoot.core.plan.child import give_up, open_calls, with_whole
 from surefoot.core.plan.choose import shortlisted
@@ -504,7 +504,7 @@ class Driver:
                 child = with_whole(planning.children[step_id], self.state)
                 if isinstance(inner, Think):
                     message = oracle.words(child, inner, step_id)
-                    parsed = REASONERS[child.reasoner].read(child, inner, message)
+                    parsed = read_reply(child, inner, message)
                     mode = child.speakers[inner.role].mode
                     said = ModelReplied(inner.step, message, parsed, mode, inner.want, inner.role, self.now_s)
                     return self._ending(move, 0.03, InStep(step_id, attempt, said))

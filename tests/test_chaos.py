@@ -15,7 +15,6 @@ import pytest
 
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, SqliteJournal, ToolCallContext, tool
 from surefoot.core.loop.replay import replay
-from surefoot.core.loop.table import REASONERS
 from surefoot.core.state.roles import ROLES, THINKER
 from surefoot.core.text import json_text
 from surefoot.models.wrapper import CircuitBreaker, Retried
@@ -34,7 +33,7 @@ HANGS_AFTER_S = 20.0
 SLOW_S = 0.005
 """After so many seconds nobody waits for a tool any more; none of these does anything that takes as long."""
 CONFIG = LoopConfig(budget=Budget(max_steps=MOST_STEPS), tool_result_chars=200)
-KNOWN = [name for name in ("react", "mono", "dual") if name in REASONERS]
+KNOWN = ("react", "mono", "dual")
 
 
 @dataclass

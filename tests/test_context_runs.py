@@ -10,7 +10,7 @@ from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.loop.replay import replay
-from surefoot.core.loop.table import REASONERS
+from surefoot.core.loop.slices import request
 from surefoot.core.state.window import message_tokens
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.errors import ConfigError, ModelUnreachable
@@ -109,7 +109,7 @@ async def test_in_another_process_each_role_is_shown_the_same(reasoner: str) -> 
         state = fold(events[:end])  # anew each time: nothing is kept from before
         for move in next_moves(state):
             if isinstance(move, Think):
-                shown[move.role].append(REASONERS[reasoner].view(state, move).messages)
+                shown[move.role].append(request(state, move).messages)
     assert shown == {role: [request.messages for request in model.requests] for role, model in models.items()}
 
 

@@ -9,7 +9,7 @@ from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.loop.replay import replay
-from surefoot.core.loop.table import REASONERS
+from surefoot.core.loop.slices import request
 from surefoot.testing.models import ChaosModel, FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, NativeCall
 from surefoot.types.moves import Think
@@ -72,12 +72,12 @@ async def test_nonsense_from_a_model_ends_in_a_named_outcome(replies: list[Model
     run = await agent.run("go")
     assert run.status in ("completed", "completed_partial", "stopped", "failed")
     assert len(model.requests) <= 12
-    for request in model.requests:
-        answered = [message.call_id for message in request.messages if message.role == "tool"]
-        asked = [call.id for message in request.messages for call in message.calls]
+    for sent in model.requests:
+        answered = [message.call_id for message in sent.messages if message.role == "tool"]
+        asked = [call.id for message in sent.messages for call in message.calls]
         assert answered == asked
         assert len(set(asked)) == len(asked)
-        orjson.dumps([message.content.encode("utf-8", "replace") != b"" for message in request.messages])
+        orjson.dumps([message.content.encode("utf-8", "replace") != b"" for message in sent.messages])
     records, wrong = await store.read_recorded(run.id)
     assert wrong == ""
     assert replay([record.event for record in records]).differs_at is None
@@ -135,7 +135,7 @@ async def test_nonsense_from_a_thinker_and_an_actor_ends_in_a_named_outcome(
     events = [record.event for record in records]
     assert replay(events).differs_at is None
     shown = [
-        REASONERS[reasoner].view(state, move).messages
+        request(state, move).messages
         for end in range(1, len(events))
         for state in [fold(events[:end])]
         for move in next_moves(state)

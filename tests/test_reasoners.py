@@ -16,7 +16,6 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.loop.replay import replay
 from surefoot.core.loop.slices import request
-from surefoot.core.loop.table import REASONERS
 from surefoot.core.state.turn import changed
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
@@ -320,7 +319,7 @@ async def test_in_another_process_a_role_sees_what_it_saw_before(reasoner: str) 
         state = fold(events[:end])  # anew each time: nothing is kept from before
         for move in next_moves(state):
             if isinstance(move, Think):
-                shown[move.role].append(REASONERS[reasoner].view(state, move).messages)
+                shown[move.role].append(request(state, move).messages)
     assert shown == {role: [request.messages for request in model.requests] for role, model in models.items()}
 
 

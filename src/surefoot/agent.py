@@ -14,7 +14,7 @@ from surefoot.chat import Chat, History, RunOptions, TurnOptions, follow
 from surefoot.core.guard.anchor import HandOver
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
-from surefoot.core.loop.table import CHOICES
+from surefoot.core.state.roles import CHOICES
 from surefoot.delegate import AgentTool, on_journal, spec_of
 from surefoot.driver import Driver
 from surefoot.journal.memory import store_of

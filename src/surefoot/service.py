@@ -17,7 +17,7 @@ from typing import Literal
 
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import standing
-from surefoot.core.loop.table import REASONERS
+from surefoot.core.loop.read import read_reply
 from surefoot.core.parse.faults import tell
 from surefoot.core.state.roles import SOLO, mode_for
 from surefoot.core.state.state import Call, State
@@ -158,7 +158,7 @@ class ModelService:
         catalogue = Catalogue(tuple(one.spec for one in bound.values()))
         started = RunStarted(run_id, task, speakers, catalogue, {}, reasoner=ONCE, config=self.config)
         state = fold((started,))
-        parsed = REASONERS[ONCE].read(state, Think(1), reply)
+        parsed = read_reply(state, Think(1), reply)
         if not parsed.calls and not parsed.errors:
             return None
         replied = ModelReplied(1, reply, parsed, "text", requests=0)

@@ -10,11 +10,10 @@ from cases import cases
 from surefoot.core.guard.judge import judge
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
-from surefoot.core.loop.table import CHOICES
-from surefoot.core.state.roles import mode_for, seconds_left, spent_limit
+from surefoot.core.state.roles import CHOICES, mode_for, seconds_left, spent_limit
 from surefoot.core.state.state import EMPTY, Call, State
-from surefoot.core.text.template import check_template, split_template
 from surefoot.core.view.shape import name_schema, step_schema
+from surefoot.core.view.turns import check_template, split_template
 from surefoot.runtime.cast import chosen_templates
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import ConfigError

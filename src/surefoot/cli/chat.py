@@ -24,8 +24,8 @@ from surefoot.cli.options import JournalOption, Options, SettingsOption, Verbose
 from surefoot.cli.recipes import Recipe, keep_recipe
 from surefoot.cli.runs import answer_on
 from surefoot.cli.setup import Found, find, journal_hint, journal_path, question_within, speaker, tools_of, with_journal
-from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.state import EMPTY, State
+from surefoot.core.state.window import READ_RESULT
 from surefoot.run import Run
 from surefoot.runtime.world import Watch
 from surefoot.telling.text import Line, visible

@@ -29,7 +29,7 @@ from surefoot.cli.options import (
 from surefoot.cli.setup import journal_path, recipe_from, served, tools_of
 from surefoot.cli.suggest import suggest
 from surefoot.core.gate.effects import bare_name, guess, is_called_directory
-from surefoot.core.state.pager import pager_spec
+from surefoot.core.state.window import pager_spec
 from surefoot.core.text.json import pin_of
 from surefoot.journal.memory import store_of
 from surefoot.runtime.offers import selection

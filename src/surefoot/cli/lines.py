@@ -13,10 +13,10 @@ from rich.cells import cell_len, set_cell_size
 from surefoot.core.parse.marks import PARTS
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.plan.child import open_calls
-from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State
 from surefoot.core.state.turn import Call
+from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text.urls import redacted
 from surefoot.run import Run
 from surefoot.telling.text import Line, Style, count, cut, tokens, visible, without_password, written

@@ -21,8 +21,8 @@ from surefoot.cli.options import SETTINGS_FILE, Mode, Options
 from surefoot.cli.recipes import Recipe, chosen_models, chosen_reasoner, recipes_folder
 from surefoot.core.loop.fold import fold
 from surefoot.core.plan.child import owner_of
-from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.state import EMPTY, Call, State
+from surefoot.core.state.window import READ_RESULT
 from surefoot.journal.heads import heads_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.names import resolve

@@ -22,10 +22,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, cast, get_args
 
 from surefoot.core.loop.fold import PROBE
-from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.roles import seconds_left, window_of
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.trail import outcome
+from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text import clean
 from surefoot.core.view.turns import step_in_words
 from surefoot.runtime.blobs import keep_files

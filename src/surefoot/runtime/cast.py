@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from surefoot.core.state.roles import GUARD, PLANNER, ROLES, SOLO, THINKER, prompt_name
 from surefoot.core.state.state import State
-from surefoot.core.text.template import check_template
+from surefoot.core.view.turns import check_template
 from surefoot.models.files import cache_directory
 from surefoot.models.names import resolve
 from surefoot.models.traits import LearntTrait, Remembered, load, save

@@ -11,8 +11,8 @@ from surefoot.core.gate.effects import lookalikes
 from surefoot.core.gate.rules import check_cedar
 from surefoot.core.guard.resume import guard_of
 from surefoot.core.select.profile import apply, canonical
-from surefoot.core.state.pager import READ_RESULT, pager_spec
 from surefoot.core.state.state import State
+from surefoot.core.state.window import READ_RESULT, pager_spec
 from surefoot.journal.side import MemorySide
 from surefoot.runtime.pins import NOTHING_PINNED, Pinned, Pins
 from surefoot.tools.function import FunctionTool, ToolWrapper, wrapped_in

@@ -9,9 +9,9 @@ from surefoot.core.plan.accept import plan_given as decide
 from surefoot.core.plan.child import WORDS
 from surefoot.core.plan.fold import planning_of
 from surefoot.core.plan.words import fault_words
-from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.state import EMPTY, Planning
 from surefoot.core.state.turn import changed
+from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text import json_text
 from surefoot.core.view.step import ISOLATED, PROMPT_OF
 from surefoot.prompts.load import template

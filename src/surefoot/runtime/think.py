@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import orjson
 
-from surefoot.core.loop.read import answer_in
-from surefoot.core.loop.table import REASONERS, mended
+from surefoot.core.loop.read import answer_in, read_reply
+from surefoot.core.loop.slices import request as request_of
 from surefoot.core.parse.stream import DisplayFilter
 from surefoot.core.state.roles import seconds_left
 from surefoot.core.state.state import SpeakerState, State, subset
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     """One reply as an event; or what was learnt about the endpoint; or why there is no reply."""
-    reasoner, speaker, part = REASONERS[state.reasoner], state.speakers[move.role], world.cast.part(state, move.role)
+    speaker, part = state.speakers[move.role], world.cast.part(state, move.role)
     has_limit = state.config.budget.max_seconds is not None
     deadline_s = seconds_left(state, last=move.want == "answer") if has_limit else None
-    request = replace(reasoner.view(state, move), settings=part.settings, stream=world.stream, deadline_s=deadline_s)
+    request = replace(request_of(state, move), settings=part.settings, stream=world.stream, deadline_s=deadline_s)
     if state.task is not None and state.task.attachments and (untaken := cannot_take(state, move.role)):  # as learnt
         error = ModelRefused(untaken)
         error.attempts = 0
@@ -71,9 +71,7 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
         case message, requests:
             pass
     took_s = round(time.monotonic() - since_s, 6)
-    parsed = reasoner.read(state, move, message)
-    if message.mended:
-        parsed = mended(parsed)
+    parsed = read_reply(state, move, message)
     if world.shape and (answer := answer_in(state, move, parsed)) and (told := world.shape.faults(answer)):
         parsed = without_answer(parsed, Fault("invalid_value", told))
     first_s = round(display.first_s - since_s, 6) if display and display.first_s else 0.0

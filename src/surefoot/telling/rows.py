@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.roles import ACTOR, SOLO, TAGGED
 from surefoot.core.state.state import State
 from surefoot.core.state.turn import Turn
+from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text.urls import redacted
 from surefoot.telling.calls import call_rows
 from surefoot.telling.guard import intent_line, stage_lines, tree_lines

@@ -12,8 +12,9 @@ from typing import cast
 
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
+from surefoot.core.loop.read import read_reply
 from surefoot.core.loop.replay import came_of
-from surefoot.core.loop.table import REASONERS
+from surefoot.core.loop.slices import request
 from surefoot.core.state.state import EMPTY, State
 from surefoot.core.state.turn import changed
 from surefoot.core.text import json_text, shortened
@@ -282,13 +283,13 @@ class PlayedHands(LiveHands):
         step = f"step {move.step} of {_named(tape)}"
         if not isinstance(event, ModelReplied | ModelFailed | ModelTraitLearnt):
             raise miss(f"in {step} a model is asked, where there was a {event.type}")
-        reasoner, then = REASONERS[state.reasoner], tape.state
+        then = tape.state
         if then.gate and state.gate:  # the marks around foreign text are of the run's id
             then = changed(then, gate=replace(then.gate, nonce=state.gate.nonce))
-        if told := first_difference(reasoner.view(then, move), reasoner.view(state, move)):
+        if told := first_difference(request(then, move), request(state, move)):
             raise miss(f"what the model is shown in {step} is not what was recorded: {told}")
         if isinstance(event, ModelReplied):
-            read = replace(event, parsed=reasoner.read(state, move, event.message))
+            read = replace(event, parsed=read_reply(state, move, event.message))
             if read != event:
                 raise miss(f"the reply in {step} is read otherwise now: {differing(encoded(event), encoded(read))}")
             if self.stream:

@@ -7,10 +7,10 @@ from surefoot.core.text.words import late
 
 _SHOWN = """
 import sys, surefoot.core.loop.fold, surefoot.core.loop.moves
-from surefoot.core.text import data, values, words
+from surefoot.core.text import values, words
 print(
     [one for one in ("intent", "forbids") if "surefoot.core.gate." + one in sys.modules],
-    data.table.cache_info().currsize,
+    words.table.cache_info().currsize,
     [name for name, one in vars(values).items() if isinstance(one, words.Late) and "search" in vars(one)],
 )
 """

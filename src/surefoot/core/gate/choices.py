@@ -14,9 +14,8 @@ from typing import cast
 from surefoot.core.gate.effects import bare_name
 from surefoot.core.gate.roles import Leaf, schema_at
 from surefoot.core.gate.sources import Known
-from surefoot.core.text.data import table
 from surefoot.core.text.look import holds, normal_text
-from surefoot.core.text.words import entries, late, pattern, stems, stems_of, stems_of_name
+from surefoot.core.text.words import entries, late, pattern, stems, stems_of, stems_of_name, table
 from surefoot.types.tools import Effect, ToolSpec
 
 LONGEST_CHOICE = 60

@@ -25,10 +25,10 @@ from surefoot.core.gate.record import Started
 from surefoot.core.gate.roles import Path, currencies_in, leaves, sums_of
 from surefoot.core.gate.sinks import Aimed
 from surefoot.core.gate.sources import Known
-from surefoot.core.text.globs import fits
 from surefoot.core.text.json import pin_of
 from surefoot.core.text.look import holds, normal_text
 from surefoot.core.text.values import hard_tokens, kind_of, norm_of
+from surefoot.core.text.words import fits
 from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ConfigError, extra_needed
 from surefoot.types.guard import Condition, Evidence, SecurityConstraint

@@ -1,18 +1,34 @@
-"""The user's words as the gate of a run reads them: before anything else, and again whenever the user says more."""
+"""The user's words as the gate of a run reads them: before anything else, and again whenever the user says more.
+
+Every value that the user has named counts. A limit holds until it is lifted: until the user orders what was forbidden,
+gives another limit, or says that there is none. An effect that was asked for and has not been used stays asked for
+where the new words answer a question or agree; else the new words alone say what is to be done.
+Source: spec/guard.md, section 9: the words vouch for a value in a role.
+"""
 
 from __future__ import annotations
 
-from surefoot.core.gate.conversation import narrowed, read_turn
+from collections.abc import Mapping, Set
+from typing import get_args
+
 from surefoot.core.gate.intent import read_words
-from surefoot.core.gate.slots import Words
+from surefoot.core.gate.slots import Use, Words, fit_at
 from surefoot.core.guard.ledger import used_effects, words_of
 from surefoot.core.state.state import EMPTY, State
+from surefoot.core.text.look import normal_text, places_in
+from surefoot.core.text.words import late
 from surefoot.types.config import LoopConfig
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.events import IntentAnchored
-from surefoot.types.guard import IntentAnchor
+from surefoot.types.guard import Condition, ConstraintSet, IntentAnchor, SecurityConstraint
 from surefoot.types.inner import Outer, Refused, Started
 from surefoot.types.tools import Effect
+
+_AGREES = late(r"\s*(?:{agrees})(?!\w)")
+_TURNS_AWAY = late(r"\s*(?:{turns_away})(?!\w)")
+_LIFTS = late("{lifts_limit}")
+_LAST_WORDS = 400
+"""Characters at the end of an answer in which a question to the user is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +71,99 @@ def anchored(
     Words.of(read)  # kept for the fold, which runs on the loop
     anchored = IntentAnchored(read, today)
     return (anchored if over is None else replace(anchored, begun=over.begun, refused=over.refused),)
+
+
+def read_turn(
+    before: IntentAnchor,
+    earlier: str,
+    words: str,
+    extra: Mapping[str, tuple[str, ...]],
+    *,
+    used: Set[Effect | None],
+    answer: str,
+) -> IntentAnchor:
+    """The anchor of a conversation with one more turn of the user's.
+
+    `before` is that of the `earlier` words, `used` the effects of calls that were started since the last of them, and
+    `answer` what the model has said to them.
+    """
+    now, whole = read_words(words, extra), read_words(f"{earlier}\n\n{words}", extra)
+    said = normal_text(words)
+    is_question = any(sign in answer[-_LAST_WORDS:] for sign in "?？")
+    goes_on = not _TURNS_AWAY.match(said) and (is_question or _AGREES.match(said) is not None)
+    open_still = before.effects_asked - used if goes_on else frozenset[Effect]()
+    kept = (left for one in before.constraints.constraints if (left := _still_set(one, now, said)) is not None)
+    new = (
+        replace(one, constraint_id=f"{one.constraint_id}.{whole.words_sha256[:6]}")
+        for one in now.constraints.constraints
+    )
+    return replace(
+        whole,
+        effects_asked=now.effects_asked | open_still,
+        cues=now.cues | before.cues if goes_on else now.cues,
+        constraints=ConstraintSet((*kept, *new), before.constraints.source),
+    )
+
+
+_EFFECTS: tuple[Effect, ...] = get_args(Effect)
+
+
+def narrowed(words: IntentAnchor, hand_over: IntentAnchor, most: Effect | None = None) -> IntentAnchor:
+    """The anchor of an agent that another one has asked: what the user's words ask for, and the hand-over too.
+
+    A model has written the hand-over, so it vouches for no value and grants nothing; what it forbids or limits holds.
+    Nor is anything granted beyond the effect that the developer has declared for the agent, `most`.
+    """
+    effects = words.effects_asked & hand_over.effects_asked
+    if most is not None:
+        effects &= frozenset(_EFFECTS[: _EFFECTS.index(most) + 1])
+    limits = (
+        replace(one, constraint_id=f"{one.constraint_id}.{hand_over.words_sha256[:6]}")
+        for one in hand_over.constraints.constraints
+        if one.constraint_type != "allow"
+    )
+    known = words.constraints
+    return replace(
+        words,
+        effects_asked=effects,
+        cues=words.cues & hand_over.cues,
+        constraints=replace(known, constraints=(*known.constraints, *limits)),
+        sketch=None,
+    )
+
+
+def _still_set(one: SecurityConstraint, now: IntentAnchor, said: str) -> SecurityConstraint | None:
+    """What is left of a limit after later words; None where they take all of it back.
+
+    They do so by another limit of that kind, or by saying that there is none. An order lifts what was forbidden for
+    those alone whom it names; what is to be confirmed stays so.
+    """
+    condition, is_lifted = one.condition, _LIFTS.search(said) is not None
+    if condition.max_amount is not None or condition.max_count is not None:
+        others = (each.condition for each in now.constraints.constraints)
+        is_replaced = any(_bounds(other) == _bounds(condition) for other in others)
+        return None if is_replaced or is_lifted else one
+    if one.constraint_type == "allow":
+        return None if is_lifted or not (condition.allowed_targets or condition.except_targets) else one
+    if one.constraint_type != "forbid":
+        return one
+    if not condition.forbidden_targets:
+        return None if is_lifted or condition.effect in now.effects_asked else one
+    left = tuple(n for n in condition.forbidden_targets if not _is_ordered(normal_text(n), condition.effect, now))
+    return replace(one, condition=replace(condition, forbidden_targets=left)) if left else None
+
+
+def _bounds(condition: Condition) -> tuple[Effect | None, bool, bool]:
+    """What a limit bounds: of which effect the sum, the number of calls."""
+    return condition.effect, condition.max_amount is not None, condition.max_count is not None
+
+
+def _is_ordered(name: str, effect: Effect | None, now: IntentAnchor) -> bool:
+    """Whether the words order an effect, or any, for what is called so: "mail Eve", and not "mail Bob about Eve"."""
+    wanted = "either" if effect in ("write", "delete") else "to"
+    for clause in now.clauses:
+        use = Use(frozenset({effect} if effect is not None else clause.effects - {"read"}), frozenset())
+        fits = (fit_at(clause, at, use, wanted, at + len(name)) for at in places_in(clause.text, name))
+        if use.effects and "yes" in fits:
+            return True
+    return False

@@ -21,9 +21,9 @@ from surefoot.core.state.repeats import call_fingerprint, verdict
 from surefoot.core.state.roles import PREFETCH, spent_limit
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.trail import REMEDY
-from surefoot.core.text.globs import fits
 from surefoot.core.text.json import json_text
 from surefoot.core.text.look import normal_text
+from surefoot.core.text.words import fits
 from surefoot.core.view.shape import shape_faults
 from surefoot.core.view.stages import Verdict, is_judged, tightened
 from surefoot.core.view.step import tools_now

@@ -41,7 +41,7 @@ from surefoot.types.guard_events import (
     PerceptionSanitised,
     SpeculationEvent,
 )
-from surefoot.types.inner import MADE_BEFORE
+from surefoot.types.inner import MADE_BEFORE, InnerRun
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.plan import RESERVED
@@ -356,3 +356,28 @@ def _made(state: State, branch: HypothesisBranch) -> State:
     turn = Turn(number, message, parsed, "native", "any", SOLO, "calls", calls, left, step_id=step_id, called=called)
     wire_ids, made = state.wire_ids.plus(ids), state.calls_made + len(calls)
     return changed(state, done=state.turns, turn=turn, wire_ids=wire_ids, calls_made=made, failure=None)
+
+
+def with_inner(state: State, call_id: str, inner: InnerRun) -> State:
+    """The state with what the run of an agent has used since it was last told of, and begun, which limits count."""
+    call, turn, gate = state.call(call_id), state.turn, state.gate
+    if call is None or turn is None:
+        return state
+    if gate is not None:
+        own = tuple(one for one in gate.started if not one.call_id.startswith(f"{call_id}/"))
+        last = max((one.ended for one in own), default=0)
+        begun = (
+            replace(one, call_id=f"{call_id}/{one.call_id}", ended=last + one.ended if one.ended else 0)
+            for one in inner.begun
+        )
+        gate = replace(gate, started=(*own, *begun)).with_noes(inner.refused)
+    before = call.inner or InnerRun(inner.run_id)
+    kept = replace(inner, usage=before.usage + inner.usage, requests=before.requests + inner.requests)
+    calls = tuple([changed(one, inner=kept) if one.id == call_id else one for one in turn.calls])
+    return changed(
+        state,
+        turn=changed(turn, calls=calls, _memo={}),
+        usage=state.usage + inner.usage,
+        requests=state.requests + inner.requests,
+        gate=gate,
+    )

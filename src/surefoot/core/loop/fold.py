@@ -15,13 +15,13 @@ from surefoot.core.guard.ledger import (
     heard,
     selected,
     with_answer,
+    with_inner,
     with_stage,
     with_start,
     with_tree,
     with_verdict,
 )
 from surefoot.core.guard.resume import followed, judged_again, with_config, with_effects
-from surefoot.core.loop.inner import with_inner
 from surefoot.core.loop.slices import fit_of, fit_overflown
 from surefoot.core.loop.steps import retried, with_step
 from surefoot.core.plan.fold import having_read, in_children, planning_of, taken_up, with_plan

@@ -348,17 +348,23 @@ def answer_in(state: State, think: Think, parsed: Parsed) -> str:
     return answer if answer.strip() else ""
 
 
-def read_alone(state: State, think: Think, message: ModelMessage) -> Parsed:
-    """The reply as calls, an answer or a fault. With no tool offered, a call in it is none that could run."""
-    return shaped(state, think, read_step(state, think, message))
+def read_reply(state: State, think: Think, message: ModelMessage) -> Parsed:
+    """What the run's reasoner reads a reply as: calls, an answer, a deliverable, an instruction, or a fault."""
+    match state.reasoner:
+        case "dual":
+            parsed = _read_of_two(state, think, message)
+        case "mono":
+            parsed = shaped(state, think, read_delivering(state, think, message))
+        case "once":
+            parsed = read_step(state, think, message)
+        case _:
+            parsed = shaped(state, think, read_step(state, think, message))
+    if message.mended:
+        parsed = replace(parsed, warnings=parsed.warnings | {"invalid_text_replaced"})
+    return parsed
 
 
-def read_round(state: State, think: Think, message: ModelMessage) -> Parsed:
-    """The reply as calls, a deliverable or a fault."""
-    return shaped(state, think, read_delivering(state, think, message))
-
-
-def read_of_two(state: State, think: Think, message: ModelMessage) -> Parsed:
+def _read_of_two(state: State, think: Think, message: ModelMessage) -> Parsed:
     """A Thinker's reply as an instruction; an Actor's as calls, a report or a deliverable."""
     if think.role == THINKER:
         return read_instruction(message.content, calls=message.calls, finish_reason=message.finish_reason)

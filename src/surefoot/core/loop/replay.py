@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from surefoot.core.loop.fold import PROBE, fold
 from surefoot.core.loop.moves import announce, next_moves
-from surefoot.core.loop.table import REASONERS, mended
+from surefoot.core.loop.read import read_reply
 from surefoot.core.plan.child import with_whole
 from surefoot.core.state.state import EMPTY, State
 from surefoot.core.view.shape import as_recorded
@@ -276,7 +276,5 @@ def _taken(state: State, event: Event) -> Event | None:
 
 
 def _read_again(state: State, event: ModelReplied, move: Think) -> ModelReplied:
-    parsed = as_recorded(REASONERS[state.reasoner].read(state, move, event.message), event.parsed)
-    if event.message.mended:
-        parsed = mended(parsed)
+    parsed = as_recorded(read_reply(state, move, event.message), event.parsed)
     return replace(event, parsed=parsed, mode=state.speakers[move.role].mode, want=move.want)

@@ -186,10 +186,11 @@ def _shown_arguments(call: Call, known: Sequence[str]) -> dict[str, str]:
 _SHOWN: Mapping[str, Callable[[State], Show]] = {SOLO: own_turns, THINKER: thinker_turns, ACTOR: actor_turns}
 
 
-def request(state: State, think: Think, schema: Mapping[str, object] | None = None) -> ModelRequest:
-    """The next request of a role; the caller adds settings and time limits. `schema` as `composed` has it."""
+def request(state: State, think: Think) -> ModelRequest:
+    """The next request of a role: its own turns as its own, all else as told. The caller adds settings and limits."""
     if think.want == "isolated":
         return isolated_request(state) if state.current_step_is_reasoning else words_request(state)
+    schema = _instructions(state) if think.role == THINKER else None
     return composed(state, think, _SHOWN[think.role](state), fit_of(state, think), schema)
 
 
@@ -223,17 +224,15 @@ def droppable(state: State, role: str) -> int:
     return min(undroppable(state), newest) if role == ACTOR else newest
 
 
-def view_of_two(state: State, think: Think) -> ModelRequest:
-    """What the role sees: its own turns as its own, everything else as told."""
-    if think.role == ACTOR:
-        return request(state, think)
+def _instructions(state: State) -> Mapping[str, object]:
+    """The schema of what the Thinker may say next."""
     speaker = state.speakers[THINKER]
     may_end = speaker.replies > 0 or speaker.traits.get(LOOK_FIRST) != "yes"
     able = fitting(state, ACTOR, without_pager(state.offered))
     idle = _idle_tools(state) if speaker.mode == "schema" else frozenset[str]()
     if may_end and idle:
         able = subset(able, tuple(name for name in able.names if name not in idle))
-    return request(state, think, instruction_schema(able, may_end=may_end))
+    return instruction_schema(able, may_end=may_end)
 
 
 MOST_IDLE = 2

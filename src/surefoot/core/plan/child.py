@@ -19,12 +19,12 @@ import orjson
 from surefoot.core.parse.json_strict import as_object
 from surefoot.core.parse.validate import Checked, Validator, validate
 from surefoot.core.plan.forms import list_of, object_in, one_of
-from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.plans import Loops, PlanRecord
 from surefoot.core.state.repeats import call_fingerprint, fingerprint
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import EMPTY, Call, Planning, State, Turn, subset
 from surefoot.core.state.turn import changed
+from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text import json_text
 from surefoot.core.view.outcome import spoken_call
 from surefoot.types.config import Budget, LoopConfig

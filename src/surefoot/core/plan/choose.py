@@ -13,8 +13,8 @@ from surefoot.core.plan.edits import superseded_by
 from surefoot.core.plan.forms import SELECTION, Object, claimed_changes, names_of, read_form
 from surefoot.core.select.index import Index, index_of_catalogue
 from surefoot.core.select.shortlist import BEST, Hit, ranked, shortlist, sub_queries
-from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.state import Planning, State
+from surefoot.core.state.window import READ_RESULT
 from surefoot.types.events import ToolsSelected
 from surefoot.types.outcomes import Failed
 from surefoot.types.plan import ProposalKind

@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple, cast
 
 from surefoot.core.text import at
-from surefoot.core.text.data import table
+from surefoot.core.text.words import table
 from surefoot.types.dataclass import dataclass, field
 from surefoot.types.tools import Catalogue, ToolSpec
 

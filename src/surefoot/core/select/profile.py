@@ -17,7 +17,7 @@ from hashlib import sha256
 from itertools import groupby
 
 from surefoot.core.text import json_text, shortened
-from surefoot.core.text.globs import matched
+from surefoot.core.text.words import matched
 from surefoot.types.errors import ConfigError
 from surefoot.types.selection import Dropped, ProfileReport, ProfileStage, ToolProfile
 from surefoot.types.tools import Catalogue, ToolSpec

@@ -49,6 +49,9 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 }
 """The roles of each reasoner."""
 
+CHOICES = ("react", "mono", "dual", "plan")
+"""The reasoners that an agent can have; the other drives the calls of a single reply."""
+
 TAGGED = frozenset({"mono", "dual", "once"})
 """The reasoners whose text form is the tags dialect; the others write labels."""
 

@@ -1,7 +1,8 @@
 """How much of a model's window a request takes, as far as that can be told before it is sent.
 
 A text of n bytes counts as n / 4 tokens, rounded up (spec/primitives.md, 3.8). Where a server has counted more than
-that for the last request, the estimate is stretched by as much; what it counts less is left as a margin.
+that for the last request, the estimate is stretched by as much; what it counts less is left as a margin. A result that
+was cut or folded can be read on, or again, with the tool `READ_RESULT`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import re
 from surefoot.core.text import json_text
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.messages import ModelMessage, Usage
-from surefoot.types.tools import Catalogue
+from surefoot.types.tools import Catalogue, ToolSpec
+
+READ_RESULT = "read_result"
+"""The tool that reads on in a result that was cut or folded."""
 
 TRAIT = "context_tokens"
 """Trait: how many tokens a request and its reply may have together."""
@@ -111,3 +115,22 @@ def limit_in(complaint: str) -> int | None:
 
 def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
+
+
+def pager_spec() -> ToolSpec:
+    """The declaration of `READ_RESULT`."""
+    return ToolSpec(
+        READ_RESULT,
+        "Read on in a result that was cut, or read one again that was folded.",
+        {
+            "type": "object",
+            "properties": {
+                "call_id": {"type": "string", "description": "the call whose result it is"},
+                "start": {"type": "integer", "minimum": 0, "description": "the first character to read"},
+            },
+            "required": ["call_id", "start"],
+            "additionalProperties": False,
+        },
+        effect="read",
+        idempotent=True,
+    )

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import cast
 
-from surefoot.core.text.data import table
-from surefoot.core.text.words import late
+from surefoot.core.text.words import late, table
 
 _CJK = late(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _DOT = late(r"(?<=[A-Za-z0-9-])[。．｡](?=[a-z]{2,24}(?![A-Za-z0-9]))")

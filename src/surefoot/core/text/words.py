@@ -1,6 +1,9 @@
 """The words of general language: the lexicon, stems, names split into words, and patterns that are compiled when used.
 
-The lexicon is data, read at first use (`core/text/data.py`), so that an agent without a guard pays for none.
+The lexicon is data, read at first use, so that an agent without a guard pays for none. A glob is a pattern of names:
+`*` is any run of characters, also empty; `?` exactly one; everything else is itself. Not `fnmatch`, which knows classes
+and goes by the case rules of the system. Names and globs are compared by code points: bring both into the same form of
+Unicode first. Source: spec/primitives.md, section 1.2.
 """
 
 from __future__ import annotations
@@ -8,9 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from typing import cast
-
-from surefoot.core.text.data import table
+from importlib.resources import files
+from typing import Any, cast
 
 _LANGUAGES = ("en", "zh")
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z_.]+)(\|?)\}")
@@ -18,6 +20,14 @@ _VOWEL = re.compile("[aeiouy]")
 _SILENT_E = re.compile(r"(?:[^aeiou][aeiou][^aeiouwxy]|[aeiou][^aeiouwxy])\Z")
 _DOUBLED = re.compile(r"([b-df-hj-np-tv-xz])\1\Z")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
+
+
+@cache
+def table(name: str) -> dict[str, Any]:
+    """What `data/NAME.toml` holds, read at the first use. The file decides the types; nobody may change the value."""
+    import tomllib  # noqa: PLC0415  # a run that looks nothing up does not pay for the parser
+
+    return tomllib.loads((files("surefoot") / "data" / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 class Late:
@@ -148,3 +158,32 @@ def words_of_name(name: str) -> tuple[str, ...]:
 def stems_of_name(name: str) -> frozenset[str]:
     """The stems of the words of a name."""
     return stems(words_of_name(name))
+
+
+def matched(patterns: Iterable[str], names: Iterable[str]) -> dict[str, frozenset[str]]:
+    """For each pattern the names that it matches. The pattern "" matches none.
+
+    Costs about O(name) each where a pattern has no `?`, at most O(name × pattern).
+    """
+    known = tuple(dict.fromkeys(names))
+    found: dict[str, frozenset[str]] = {}
+    for pattern in patterns:
+        expression = _expression(pattern)
+        found[pattern] = frozenset(name for name in known if pattern and expression.fullmatch(name))
+    return found
+
+
+def fits(pattern: str, name: str) -> bool:
+    """Whether a glob matches a name."""
+    return bool(pattern) and _expression(pattern).fullmatch(name) is not None
+
+
+@lru_cache(256)
+def _expression(pattern: str) -> re.Pattern[str]:
+    """The pattern as a regular expression that never tries a piece between two stars at a second place.
+
+    The first place where a piece fits leaves the most room for what follows, so it is the only one that counts.
+    """
+    first, *inner = ("".join("." if sign == "?" else re.escape(sign) for sign in piece) for piece in pattern.split("*"))
+    between = "".join(f"(?>.*?{piece})" for piece in inner[:-1] if piece)
+    return re.compile(f"{first}{between}{f'.*{inner[-1]}' if inner else ''}", re.DOTALL)

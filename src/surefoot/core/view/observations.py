@@ -13,9 +13,9 @@ from typing import Literal, cast
 
 from surefoot.core.parse.faults import tell
 from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, key_of, plain
-from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.roles import TAGGED, THINKER
 from surefoot.core.state.state import Call, State, Turn
+from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text import json_text
 from surefoot.core.view.shape import OTHER_SHAPE
 from surefoot.types.events import Want

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 
 from surefoot.core.parse.marks import parts_of
-from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.turn import Outcome
+from surefoot.core.state.window import READ_RESULT
 from surefoot.core.view.shape import FINISH
 from surefoot.core.view.step import tools_now
 from surefoot.types.events import ModelReplied

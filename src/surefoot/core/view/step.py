@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from surefoot.core.gate.record import RUN, Choosing
 from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, in_brackets, in_one_line, key_of, plain, unended
-from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.roles import SOLO, window_of
 from surefoot.core.state.state import State, subset
+from surefoot.core.state.window import READ_RESULT
 from surefoot.core.view.shape import told_shape
 from surefoot.core.view.stages import recommended
 from surefoot.types.events import Want

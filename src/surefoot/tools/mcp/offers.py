@@ -21,7 +21,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from surefoot.core.state.pager import READ_RESULT
+from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text import shortened
 from surefoot.core.text.json import pin_of
 from surefoot.tools.mcp.config import McpServer
