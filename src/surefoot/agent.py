@@ -20,7 +20,6 @@ from surefoot.driver import Driver
 from surefoot.journal.memory import store_of
 from surefoot.run import Opened, Out_co, Run, Stream, new_run_id, stream_of
 from surefoot.runtime.admission import Admission
-from surefoot.runtime.approvals import anchor_late, config_taken
 from surefoot.runtime.background import Closable, Held
 from surefoot.runtime.cast import (
     Cast,
@@ -36,7 +35,15 @@ from surefoot.runtime.offers import Offers, bound_tools, known_of, selected_anew
 from surefoot.runtime.output import Shape, shape_of, with_shape
 from surefoot.runtime.pins import Pins
 from surefoot.runtime.services import checked_services, services_of
-from surefoot.runtime.start import Named, checked_name, digest_of_recipe, first_events, next_records
+from surefoot.runtime.start import (
+    Named,
+    anchor_late,
+    checked_name,
+    config_taken,
+    digest_of_recipe,
+    first_events,
+    next_records,
+)
 from surefoot.runtime.task_plan import planned
 from surefoot.runtime.trajectories import Trajectories
 from surefoot.runtime.world import Watch

@@ -12,7 +12,6 @@ from surefoot.core.plan.limits import budget_of
 from surefoot.core.state.state import EMPTY, State
 from surefoot.run import Opened, Out_co, Run
 from surefoot.runtime.admission import Admission
-from surefoot.runtime.blobs import keep_task
 from surefoot.runtime.cast import Cast
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import LiveHands
@@ -21,7 +20,7 @@ from surefoot.runtime.services import RunServices, services_of
 from surefoot.runtime.start import next_records
 from surefoot.runtime.trajectories import Trajectories
 from surefoot.runtime.under_way import Leave
-from surefoot.runtime.world import Watch
+from surefoot.runtime.world import Watch, keep_task
 from surefoot.speak import Voice, at_rest, hear, state_now
 from surefoot.telemetry import Live, has_provider
 from surefoot.types.events import Event

@@ -22,8 +22,8 @@ from surefoot.core.state.state import State
 from surefoot.delegate import check_taken_up, inner_ids, late, look_inside
 from surefoot.run import Opened, Out, Out_co, Run, inner_run, state_of
 from surefoot.runtime.act import call_key
-from surefoot.runtime.approvals import today
 from surefoot.runtime.output import Shape
+from surefoot.runtime.start import today
 from surefoot.tools.call import is_running
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import AnswerLate, RunBusy, UsageError

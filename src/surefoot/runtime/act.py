@@ -28,7 +28,7 @@ from surefoot.core.state.trail import outcome
 from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text import clean
 from surefoot.core.view.turns import step_in_words
-from surefoot.runtime.blobs import keep_files
+from surefoot.runtime.world import keep_files
 from surefoot.tools.call import Raised, after_left, as_exception, failure, goes_on, is_stopping, retry
 from surefoot.tools.function import FunctionTool, innermost
 from surefoot.types.attachments import Attachment

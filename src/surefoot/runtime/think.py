@@ -20,7 +20,7 @@ from surefoot.core.view.outcome import is_thought, outcome_of, shown_words
 from surefoot.core.view.request import ANSWER_SCHEMA
 from surefoot.core.view.shape import ANSWER, MAX_BRANCHES, name_schema, without_answer
 from surefoot.runtime.ask import failed, reply_of
-from surefoot.runtime.blobs import bring_files, cannot_take
+from surefoot.runtime.world import bring_files, cannot_take
 from surefoot.types.errors import ModelError, ModelRefused, TraitRefused
 from surefoot.types.events import Event, ModelReplied, ModelTraitLearnt
 from surefoot.types.messages import (

@@ -1,18 +1,24 @@
-"""The world of one run, as all its hands share it: models, tools, journal, services, clock, and whoever watches."""
+"""The world of one run, as all its hands share it: models, tools, journal, services, clock, and whoever watches.
+
+The journal keeps the bytes of files, each once, and a request is given them before it is sent.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from surefoot.core.state.roles import GUARD, PLANNER, THINKER
 from surefoot.core.state.state import State
 from surefoot.runtime.cast import Cast
 from surefoot.runtime.services import RunServices
+from surefoot.types.attachments import Attachment, files_in
 from surefoot.types.config import Budget
+from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ModelReplied, ModelTraitLearnt
 from surefoot.types.guard_events import BranchCommitted, BranchRejected, HypothesesMade
 from surefoot.types.messages import Signal
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("surefoot")
 _GATE_LOG = logging.getLogger("surefoot.gate")
+_READ_NO_FILES = frozenset({GUARD, PLANNER})
 
 Watch = Callable[[Event | Signal], None]
 """Somebody who looks on: gets every event once it is appended, and the signals between them."""
@@ -133,3 +140,41 @@ class World:
                     _GATE_LOG.info("tree %s: %s taken by %s", decision.tree_id, taken, decision.by)
                 case _:
                     pass
+
+
+async def keep_task(journal: RunJournal, state: State) -> State:
+    """Keep the files of a task before its run is on record. Raises `UsageError` where its model does not take them."""
+    if state.task is not None and state.task.attachments and state.ending is None:
+        if untaken := cannot_take(state):
+            raise UsageError(untaken)
+        await keep_files(journal, state.task.attachments)
+    return state
+
+
+async def keep_files(journal: RunJournal, attachments: Iterable[Attachment]) -> None:
+    """Put the bytes of files into the journal. Raises `JournalError` for one that is neither at hand nor kept there."""
+    for one in files_in(attachments):
+        await bring_files(journal, (one,))
+        await journal.put_blob(one.data)
+
+
+async def bring_files(journal: RunJournal, files: Iterable[Attachment]) -> None:
+    """Have the bytes of files at hand, those of a run that was taken up again too. Raises `JournalError`."""
+    for one in files:
+        if not one.is_at_hand:
+            one.keep(await journal.get_blob(one.digest))
+
+
+def cannot_take(state: State, role: str = "") -> str:
+    """Why the task's files cannot be shown to the model in that role, or in any that reads them; "" where they can."""
+    files = files_in(state.task.attachments) if state.task is not None else ()
+    if not files:
+        return ""
+    apart = _READ_NO_FILES | (frozenset({THINKER}) if state.config.thinker_sees == "data" else frozenset[str]())
+    for name in [role] if role else state.speakers:
+        speaker = state.speakers[name]
+        refused = [one for one in files if speaker.traits.get(one.trait) != "yes"]
+        if refused and name not in apart:
+            told = ", ".join(f"{one.name} ({one.media_type})" for one in refused)
+            return f"{speaker.model} does not take {told}: use a model that does, or leave the file out"
+    return ""
