@@ -196,7 +196,7 @@ class _InnerLine(Line):
             tool.most,
         )
         self.is_asked = True
-        watch = None if world.watch is None else self._watch
+        watch: Watch | None = None if world.watch is None else lambda item: world.tell(Inside(call.id, self._id, item))
         run = await self._run(agent, task, over, given, watch)
         if run.status == "paused":
             raise Stands
@@ -232,9 +232,6 @@ class _InnerLine(Line):
         inner = await state_of(self._store, self._id)
         is_private = inner.gate is not None and quoted_in(inner.gate.known, answer) == "private"
         return replace(inner_run(inner, self._call), is_private=is_private)
-
-    def _watch(self, item: object) -> None:
-        self._world.tell(Inside(self._call.id, self._id, item))
 
     def _lent(self, own: Budget, inner: State) -> Budget:
         """The limits of the inner run: its own, and its part of what is left of those of the outer run."""

@@ -101,7 +101,8 @@ class ModelReasoner:
         """
         run = reasoner_memory.run or Run("", "interrupted")
         for message in reversed(reasoner_memory.messages):
-            if self._may_deliver(message) and (body := delivered(message)) is not None:
+            is_its_own = message.role == "assistant" and message.name in ("", self.speaks)
+            if is_its_own and (body := delivered(message)) is not None:
                 return Answer(body, replace(run, answer=body))
         of = f"run {run.id}" if run.id else "this memory"
         raise NoAnswer(run, f"{of} holds no deliverable: no message of its {self.speaks} has stopped the reasoning")
@@ -138,9 +139,6 @@ class ModelReasoner:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-    def _may_deliver(self, message: ModelMessage) -> bool:
-        return message.role == "assistant" and message.name in ("", self.speaks)
 
     async def _run(self, task: Task) -> Run:
         attempts = await self._attempts(task) if task.job else []

@@ -359,11 +359,10 @@ def in_words(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
         if not message.calls:
             told.append(message)
             continue
-        bodies = (f'{{"name": {json_text(c.name)}, "args": {_arguments(c.arguments)}}}' for c in message.calls)
+        sent = (
+            (c.name, c.arguments if isinstance(c.arguments, str) else json_text(c.arguments)) for c in message.calls
+        )
+        bodies = (f'{{"name": {json_text(name)}, "args": {arguments or "{}"}}}' for name, arguments in sent)
         words = "\n".join((message.content, *(f"<function_call>{body}</function_call>" for body in bodies)))
         told.append(replace(message, content=words.strip(), calls=()))
     return tuple(told)
-
-
-def _arguments(arguments: str | Mapping[str, object]) -> str:
-    return (arguments or "{}") if isinstance(arguments, str) else json_text(arguments)

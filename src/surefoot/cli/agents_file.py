@@ -89,8 +89,10 @@ def _agent(path: Path, name: str, table: object, store: JournalStore, journal: P
     if unknown := [key for key in given if key not in (*_FIELDS, *TABLES)]:
         raise UsageError(f"{where} has no field {unknown[0]!r}; choose from {', '.join((*_FIELDS, *TABLES))}")
     said = {key: value for key, value in given.items() if key in (*_PLAIN, *_PATHS)}
+    if isinstance(use := given.get("use"), list):
+        use = ",".join(cast("list[str]", use))  # as the option has it
     try:
-        options = TypeAdapter(Options).validate_python({**said, "use": _use(given)}, strict=False)
+        options = TypeAdapter(Options).validate_python({**said, "use": use}, strict=False)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise UsageError(f"{where} {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
@@ -104,9 +106,3 @@ def _agent(path: Path, name: str, table: object, store: JournalStore, journal: P
         config = replace(config, guard=GuardConfig())
     agent = agent_from(recipe, tools, store, config, given.get("instructions", ""))
     return replace(cast("Any", agent), description=given.get("description", ""))
-
-
-def _use(table: Mapping[str, Any]) -> object:
-    """The built-in tools of a table, as the option has them."""
-    use = table.get("use")
-    return ",".join(cast("list[str]", use)) if isinstance(use, list) else use

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import httpx2
     from mcp.client.auth.oauth2 import OAuthContext
     from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
-    from pydantic import BaseModel
 
     from surefoot.tools.mcp.config import McpServer
 
@@ -82,7 +81,7 @@ class Login:
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Keep that."""
-        self._write({**self._read(), "client": _plain(client_info)})
+        self._write({**self._read(), "client": client_info.model_dump(mode="json", exclude_none=True)})
 
     def forget(self) -> bool:
         """Log out here. Whether there was anything to forget."""
@@ -107,10 +106,6 @@ class Login:
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123  # with a mode
             file.write(orjson.dumps(kept))
         fresh.replace(self.path)
-
-
-def _plain(model: BaseModel | None) -> object:
-    return None if model is None else model.model_dump(mode="json", exclude_none=True)
 
 
 class Callback:
