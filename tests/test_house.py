@@ -63,14 +63,14 @@ MOST_LINES_OF = {"runtime/drive.py": 150}
 NOT_IN_CORE = {"asyncio", "time", "random", "os", "pathlib", "datetime", "threading", "socket", "sqlite3"}
 
 CEILINGS = {  # what `make house` prints; each only goes down
-    "lines of src": 68_080,
-    "lines of code in src": 49_030,
-    "modules": 341,
+    "lines of src": 67_970,
+    "lines of code in src": 48_970,
+    "modules": 332,
     "rooms in knots": 0,
     "modules in knots": 0,
     "floors of rooms in core": 8,
-    "floors of modules in core": 20,
-    "private functions called once": 536,
+    "floors of modules in core": 19,
+    "private functions called once": 532,
     "small modules with one importer": 9,
     "modules named by a participle": 0,
     "names in two or more rooms": 9,
@@ -79,7 +79,7 @@ CEILINGS = {  # what `make house` prints; each only goes down
     "functions entered by a verdict of the gate": 77,
     "functions entered by a failed step to its retry": 270,
     "functions entered by a text reply": 47,
-    "files entered by a plain tool call": 73,
+    "files entered by a plain tool call": 71,
     "files entered by a verdict of the gate": 17,
     "files entered by a failed step to its retry": 53,
     "files entered by a text reply": 10,
