@@ -3,7 +3,7 @@
 A run is so many requests of a model that costs nothing, each with one call of a tool that writes; nothing of it may
 happen twice. Each engine does the same in a process of its own: some runs one after another, then many at once.
 `python benchmarks/engines.py [--steps 20] [--runs 10] [--only sqlite,postgres] [--peer PYTHON]`. PostgreSQL and
-Temporal are started for it (`surefoot[test-scale]`). PYTHON is one with `dbos`, `pydantic-ai-slim` and `psycopg[binary]`.
+Temporal are started for it (`surefoot[test-scale]`). PYTHON has `dbos`, `pydantic-ai-slim` and `psycopg[binary]`.
 CPU is that of the process with the engine, and beside it that of the servers.
 """
 
