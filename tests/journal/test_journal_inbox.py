@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from journal_cases import started, story, write
@@ -90,8 +90,8 @@ async def test_whoever_drives_is_woken_by_a_word_and_by_one_that_waited(store: J
     await run.release()
 
 
-async def test_words_come_from_another_store_of_the_same_file(tmp_path: Path) -> None:
-    here, there = SqliteJournal(tmp_path / "runs.db"), SqliteJournal(tmp_path / "runs.db")
+async def test_words_come_from_another_store_of_the_same_journal(another: Callable[[], JournalStore]) -> None:
+    here, there = another(), another()
     await queue(here, "r1")
     run, woken = await here.open("r1"), asyncio.Event()
     run.listen(woken.set)
@@ -166,8 +166,8 @@ async def test_a_run_that_has_ended_or_is_of_no_agent_is_never_claimed(store: Jo
     assert await claimed(store, CLERK, "") == []
 
 
-async def test_a_lease_that_is_over_lets_another_store_take_the_run(tmp_path: Path) -> None:
-    here, there = SqliteJournal(tmp_path / "runs.db"), SqliteJournal(tmp_path / "runs.db")
+async def test_a_lease_that_is_over_lets_another_store_take_the_run(another: Callable[[], JournalStore]) -> None:
+    here, there = another(), another()
     await queue(here, "r1")
     assert await here.claim((CLERK,), 1, 30.0)
     zombie = await here.open("r1", fence=1)

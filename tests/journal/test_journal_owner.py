@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -35,15 +35,15 @@ async def queue(store: JournalStore, run_id: str, **changes: object) -> None:
     await run.release()
 
 
-async def taken(here: SqliteJournal, there: SqliteJournal) -> None:
+async def taken(here: JournalStore, there: JournalStore) -> None:
     """What one store has claimed, the other takes over, as if the first had slept for long."""
     await here.renew(-1.0)
     assert [one.is_takeover for one in await there.claim((CLERK,), 1, 30.0)] == [True]
 
 
 @pytest.fixture
-async def two(tmp_path: Path) -> AsyncIterator[tuple[SqliteJournal, SqliteJournal]]:
-    here, there = SqliteJournal(tmp_path / "runs.db"), SqliteJournal(tmp_path / "runs.db")
+async def two(another: Callable[[], JournalStore]) -> AsyncIterator[tuple[JournalStore, JournalStore]]:
+    here, there = another(), another()
     await queue(here, "r1")
     await here.claim((CLERK,), 1, 30.0)
     yield here, there
@@ -53,7 +53,7 @@ async def two(tmp_path: Path) -> AsyncIterator[tuple[SqliteJournal, SqliteJourna
 
 
 async def test_nothing_is_added_by_whoever_lost_the_run_before_the_next_has_written(
-    two: tuple[SqliteJournal, SqliteJournal],
+    two: tuple[JournalStore, JournalStore],
 ) -> None:
     here, there = two
     zombie = await here.open("r1")
@@ -65,7 +65,7 @@ async def test_nothing_is_added_by_whoever_lost_the_run_before_the_next_has_writ
     assert len(await run.read()) == 2
 
 
-async def test_a_word_is_not_heard_by_whoever_lost_the_run(two: tuple[SqliteJournal, SqliteJournal]) -> None:
+async def test_a_word_is_not_heard_by_whoever_lost_the_run(two: tuple[JournalStore, JournalStore]) -> None:
     here, there = two
     zombie = await here.open("r1")
     posted = await there.say("r1", NO)
@@ -76,7 +76,7 @@ async def test_a_word_is_not_heard_by_whoever_lost_the_run(two: tuple[SqliteJour
     assert await run.words() == [posted]
 
 
-async def test_whoever_lost_the_run_does_not_change_what_lists_show(two: tuple[SqliteJournal, SqliteJournal]) -> None:
+async def test_whoever_lost_the_run_does_not_change_what_lists_show(two: tuple[JournalStore, JournalStore]) -> None:
     here, there = two
     zombie = await here.open("r1")
     await taken(here, there)
@@ -89,7 +89,7 @@ async def test_whoever_lost_the_run_does_not_change_what_lists_show(two: tuple[S
 
 
 async def test_runs_that_are_let_go_with_one_that_was_lost_are_shown_as_they_stand(
-    two: tuple[SqliteJournal, SqliteJournal],
+    two: tuple[JournalStore, JournalStore],
 ) -> None:
     here, there = two
     zombie = await here.open("r1")

@@ -60,6 +60,11 @@ _REMEDIES = {
     "3D000": "make the database with `createdb`, or name another",
 }
 
+_UNREADABLE = (
+    "the journal's address cannot be read; write postgresql://USER@HOST:PORT/DATABASE, and / ? # @ of a password as "
+    "%2F %3F %23 %40"
+)
+
 
 def is_passing(error: BaseException) -> bool:
     """Whether trying again may help: the connection broke, the server restarts, or two were in each other's way."""
@@ -92,14 +97,13 @@ class Database:
     def __init__(self, url: str, forms: Path = FORMS) -> None:
         try:
             options: dict[str, Any] = {**_LIBPQ, **conninfo_to_dict(url)}
+            host, port, name = (str(options.get(one) or "") for one in ("host", "port", "dbname"))
         except psycopg.ProgrammingError:  # its words may hold the password
-            raise UsageError(
-                "the journal's address cannot be read; write postgresql://USER@HOST:PORT/DATABASE, and / ? # @ of a "
-                "password as %2F %3F %23 %40"
-            ) from None
+            raise UsageError(_UNREADABLE) from None
+        if "@" in host + name or (port and not port.replace(",", "").isdecimal()):  # of a password that was cut
+            raise UsageError(_UNREADABLE)
         self._address = make_conninfo(**options)
-        host, port = options.get("host") or "", options.get("port")
-        self.name = f"postgresql://{host}{f':{port}' if port else ''}/{options.get('dbname') or ''}"
+        self.name = f"postgresql://{host}{port and f':{port}'}/{name}"
         self._forms = forms
         self._free: list[Connection] = []
         self._all: weakref.WeakSet[Connection] = weakref.WeakSet()
@@ -164,11 +168,14 @@ class Database:
         """A connection of one's own. Raises `psycopg.Error`; at the first one sees to the tables, too."""
         connection = await psycopg.AsyncConnection[Row].connect(self._address, autocommit=True)
         self._all.add(connection)
-        if not self._is_known:
+        try:
             async with self._making:
                 if not self._is_known:
                     await self._see_to_tables(connection)
                     self._is_known = True
+        except BaseException:
+            await connection.close()
+            raise
         return connection
 
     async def _see_to_tables(self, connection: Connection) -> None:
@@ -226,12 +233,12 @@ class Database:
 async def rows_of(connection: Connection, statement: LiteralString, values: Values = ()) -> list[Row]:
     """The rows that a statement gives, none for one that gives no rows."""
     cursor = await connection.execute(statement, values or None)
-    return await cursor.fetchall() if cursor.description else []
+    return await cursor.fetchall() if cursor.description is not None else []
 
 
 async def form_of(connection: Connection) -> int:
     """The form of the tables, 0 where there are none."""
-    ((is_there,),) = await rows_of(connection, "SELECT to_regclass('surefoot.meta') IS NOT NULL")
+    is_there = await rows_of(connection, "SELECT 1 FROM pg_tables WHERE schemaname = 'surefoot' AND tablename = 'meta'")
     return int((await rows_of(connection, "SELECT max(form) FROM surefoot.meta"))[0][0]) if is_there else 0
 
 

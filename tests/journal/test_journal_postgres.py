@@ -1,0 +1,351 @@
+"""What may happen between a store and its database: lost answers, cut connections, a crash, tables of others."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from journal_cases import REPLY, read_all, started, story, write
+
+from processes import LIMIT_S, told_until
+from servers import PostgresServer
+from surefoot.journal.codec import rows_of
+from surefoot.journal.postgres import PostgresJournal
+from surefoot.journal.postgres_server import FORMS, Database
+from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, RunBusy, UsageError
+from surefoot.types.events import CallStarted, Event
+from surefoot.types.ports import NO_RECORDS, Durability, Place
+from surefoot.types.words import Note
+
+pytestmark = [pytest.mark.anyio, pytest.mark.postgres]
+
+NOTE = Note("more", "mika")
+CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'surefoot'"
+
+
+def does(url: str, statement: str) -> list[tuple[Any, ...]]:  # Any: what a column holds
+    """What somebody else does to the database, or asks of it."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+@pytest.fixture
+async def store(postgres_url: str) -> AsyncIterator[PostgresJournal]:
+    one = PostgresJournal(postgres_url)
+    yield one
+    await one.aclose()
+
+
+class Proxy:
+    """Stands between a store and its server; the next answers of which there are to be `lost` end their connection."""
+
+    def __init__(self, server: Path, folder: Path) -> None:
+        self.lost = 0
+        self.path = folder / server.name
+        self._server = server
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def __aenter__(self) -> Proxy:
+        self._listener = await asyncio.start_unix_server(self._connected, self.path)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._listener.close()
+        for writer in self._writers:
+            writer.close()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there_reader, there = await asyncio.open_unix_connection(self._server)
+        self._writers += [writer, there]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._pass(reader, there, (there, writer), is_answer=False))
+            group.create_task(self._pass(there_reader, writer, (there, writer), is_answer=True))
+
+    async def _pass(
+        self,
+        source: asyncio.StreamReader,
+        target: asyncio.StreamWriter,
+        both: tuple[asyncio.StreamWriter, asyncio.StreamWriter],
+        *,
+        is_answer: bool,
+    ) -> None:
+        while data := await source.read(65536):
+            if is_answer and self.lost > 0:
+                self.lost -= 1
+                break
+            target.write(data)
+        for one in both:
+            one.close()
+
+
+@pytest.mark.parametrize("durability", ["written", "synced"])
+async def test_an_append_whose_answer_is_lost_counts_once(
+    postgres_url: str, own_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory, durability: Durability
+) -> None:
+    folder = tmp_path_factory.mktemp("p")
+    async with Proxy(own_postgres.socket, folder) as proxy:
+        store = PostgresJournal(f"{postgres_url.partition('?')[0]}?host={folder}")
+        run = await store.open("r1", create=True)
+        events: list[Event] = [started()]
+        await run.append(events, "written")
+        for number in range(5):
+            proxy.lost = 1 + number % 2  # also that of whoever asks what there is
+            events += (more := [CallStarted(f"c{number}"), REPLY])
+            await run.append(more, durability)
+        assert await run.read() == events
+        await run.release()
+        await store.aclose()
+
+
+async def test_connections_that_are_cut_at_any_time_lose_and_double_nothing(
+    store: PostgresJournal, postgres_url: str
+) -> None:
+    async def drive(name: str) -> None:
+        run = await store.open(name, create=True)
+        for step in range(30):
+            await run.append([CallStarted(name, step)], ("soon", "written", "synced")[step % 3])
+        await run.release()
+
+    driving = asyncio.gather(*(drive(f"r{number}") for number in range(8)))
+    for _ in range(6):
+        await asyncio.to_thread(does, postgres_url, CUT)
+    await driving
+    for number in range(8):
+        wanted = [CallStarted(f"r{number}", step) for step in range(30)]
+        assert await read_all(store, f"r{number}") == (wanted, "")
+
+
+async def test_a_run_survives_a_server_that_crashes(postgres_url: str, own_postgres: PostgresServer) -> None:
+    store = PostgresJournal(postgres_url)
+    run, idle = await store.open("r1", create=True), await store.open("r2", create=True)
+    await run.append([started(), CallStarted("c0")], "synced")
+    await idle.append([started("r2"), CallStarted("c0")], "written")
+    posted = await store.say("r1", NOTE)
+    await run.append([CallStarted("c1")], "written", heard=[replace(posted, outcome="applied", seq=2)])
+    await run.append([CallStarted("c2")], "written")
+    own_postgres.stop()
+    waiting = asyncio.ensure_future(run.append([CallStarted("c3")], "synced"))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    own_postgres.start()
+    assert (await waiting).seq == 5
+    assert [event for event in await run.read() if isinstance(event, CallStarted)] == [
+        CallStarted(f"c{number}") for number in range(4)
+    ]
+    assert await run.words() == []
+    await idle.append([CallStarted("c1")], "written")
+    assert len(await idle.read()) == 3
+    await store.aclose()
+    assert [one.events for one in await store.runs()] == [3, 5]
+    await store.aclose()
+
+
+async def test_readers_elsewhere_are_told_and_miss_nothing_when_they_are_not(
+    store: PostgresJournal, postgres_url: str
+) -> None:
+    here = PostgresJournal(postgres_url)
+    run = await store.open("r1", create=True)
+    await run.append([started()], "written")
+    records = aiter(here.subscribe("r1"))
+    assert (await anext(records)).event == started()
+    waiting = asyncio.ensure_future(anext(records))
+    await run.append([REPLY], "written")
+    assert (await asyncio.wait_for(waiting, 20)).event == REPLY
+    waiting = asyncio.ensure_future(anext(records))
+    await run.release()
+    ((number, head),) = does(postgres_url, "SELECT number, head FROM surefoot.run")
+    (row,), *_ = rows_of(number, [CallStarted("c1")], 7.5, Place(2, head), NO_RECORDS)
+    with psycopg.connect(postgres_url) as other:  # who tells nobody
+        other.execute("INSERT INTO surefoot.event VALUES (%s, %s, %s, %s, %s, %s)", row)
+        other.execute("UPDATE surefoot.run SET events = 3, head = %s", (row[5],))
+    assert (await asyncio.wait_for(waiting, 20)).event == CallStarted("c1")
+    await here.aclose()
+
+
+async def test_words_and_lists_are_followed_though_the_listening_connection_breaks(
+    store: PostgresJournal, postgres_url: str
+) -> None:
+    here = PostgresJournal(postgres_url)
+    run, woken = await store.open("r1", create=True), asyncio.Event()
+    await run.append([started()], "written")
+    run.listen(woken.set)
+    changes = aiter(here.changes(0))
+    assert (await asyncio.wait_for(anext(changes), 20)).run_id == "r1"
+    does(postgres_url, CUT)
+    await here.say("r1", NOTE)
+    await asyncio.wait_for(woken.wait(), 20)
+    await run.append(story()[1:], "written")
+    while (await asyncio.wait_for(anext(changes), 20)).status != "completed":
+        pass
+    await here.aclose()
+
+
+DRIVER = """
+import asyncio, sys
+from surefoot.journal.postgres import PostgresJournal
+from surefoot.types.events import CallStarted
+
+async def main():
+    journal = PostgresJournal(sys.argv[1])
+    run = await journal.open("r1", create=True)
+    await run.append([CallStarted("c1")], "written")
+    print("done", flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere its lease has to run out")
+async def test_a_run_can_be_taken_up_at_once_after_its_driver_was_killed_here(
+    store: PostgresJournal, postgres_url: str
+) -> None:
+    command = [sys.executable, "-c", DRIVER, postgres_url]
+    process = await asyncio.to_thread(partial(subprocess.Popen, command, stdout=subprocess.PIPE, text=True))
+    try:
+        assert await asyncio.to_thread(told_until, "\n", process, process.stdout) == "done\n"
+        with pytest.raises(RunBusy, match="another process"):
+            await store.open("r1")
+        assert (await store.summary("r1")).status == "running"
+    finally:
+        process.kill()
+        process.communicate(timeout=LIMIT_S)
+    assert (await store.summary("r1")).status == "interrupted"
+    run = await store.open("r1")
+    assert await run.read() == [CallStarted("c1")]
+    await run.append([CallStarted("c2")], "written")
+
+
+async def test_a_claim_whose_answer_was_lost_is_made_again(store: PostgresJournal, postgres_url: str) -> None:
+    run = await store.open("r1", create=True)
+    await run.append([replace(started(), agent="clerk")])
+    await run.release()
+    does(postgres_url, "UPDATE surefoot.run SET owner = (SELECT token FROM surefoot.owner), ready_at = NULL, fence = 1")
+    assert [(one.run_id, one.fence) for one in await store.claim(["clerk"], 5, 30.0)] == [("r1", 2)]
+    assert await store.claim(["clerk"], 5, 30.0) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ("DELETE FROM surefoot.event WHERE seq = 5", "record 5: the record is missing"),
+        ("DELETE FROM surefoot.event WHERE seq = 2", "record 2: the record is missing"),
+        ("UPDATE surefoot.event SET at = 1 WHERE seq = 3", "record 3: its hash does not match"),
+        ("UPDATE surefoot.run SET head = '\\x00'", "record 5: it is not the one that was written"),
+    ],
+)
+async def test_what_was_altered_is_found_and_what_precedes_it_is_read(
+    store: PostgresJournal, postgres_url: str, change: str, wrong: str
+) -> None:
+    await write(store, "r1", story())
+    does(postgres_url, change)
+    records, told = await store.read_recorded("r1")
+    assert wrong in told
+    assert [record.event for record in records] == story()[: len(records)]
+    run = await store.open("r1")
+    with pytest.raises(JournalCorrupt):
+        await run.read()
+    await run.release()
+
+
+async def test_appends_touch_no_index(store: PostgresJournal, postgres_url: str) -> None:
+    asked = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'run'"
+    does(postgres_url, "SELECT pg_stat_reset()")
+    run = await store.open("r1", create=True)
+    for step in range(100):
+        await run.append([CallStarted("c1", step)], "written")
+    await run.release()
+    await store.aclose()
+    while True:  # what was counted is told when a session ends
+        updates, hot = (int(str(one)) for one in does(postgres_url, asked)[0])
+        if updates >= 100:
+            break
+    assert hot >= 0.95 * updates
+
+
+@pytest.fixture
+async def bare(postgres_url: str) -> AsyncIterator[str]:
+    """The address of a database without any tables."""
+    does(postgres_url, "DROP SCHEMA IF EXISTS surefoot CASCADE")
+    yield postgres_url
+    does(postgres_url, "DROP SCHEMA IF EXISTS surefoot CASCADE")
+
+
+async def test_tables_of_a_later_form_are_refused_and_older_ones_named(bare: str, tmp_path: Path) -> None:
+    shutil.copy(FORMS / "1.sql", tmp_path)
+    await Database(bare, tmp_path).ask("SELECT 1")
+    (tmp_path / "2.sql").write_text("CREATE TABLE surefoot.more (one integer)", "utf-8")
+    with pytest.raises(JournalError, match="form 1, not 2; run `surefoot db upgrade`"):
+        await Database(bare, tmp_path).ask("SELECT 1")
+    async with await psycopg.AsyncConnection[tuple[object, ...]].connect(bare, autocommit=True) as connection:
+        assert await Database(bare, tmp_path).upgrade(connection) == 2
+    await Database(bare, tmp_path).ask("SELECT one FROM surefoot.more")
+    with pytest.raises(JournalTooNew, match="form 2, this surefoot knows 1"):
+        await PostgresJournal(bare).runs()
+
+
+async def test_many_stores_that_begin_at_once_make_the_tables_once(bare: str) -> None:
+    stores = [PostgresJournal(bare) for _ in range(5)]
+    await asyncio.gather(*(store.open(f"r{number}", create=True) for number, store in enumerate(stores)))
+    assert does(bare, "SELECT form FROM surefoot.meta") == [(1,)]
+    for store in stores:
+        await store.aclose()
+
+
+async def test_who_may_not_make_the_tables_is_told_who_can(bare: str) -> None:
+    does(bare, "DROP ROLE IF EXISTS guest; CREATE ROLE guest LOGIN")
+    url = bare.replace("postgres:@", "guest:@")
+    with pytest.raises(JournalError, match=r"permission denied.*`surefoot db init`"):
+        await PostgresJournal(url).runs()
+    does(bare, "DROP ROLE guest")
+
+
+async def test_a_server_that_is_not_there_is_named_without_its_password(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match=r"journal postgresql://.*/runs: .*see whether it is up") as caught:
+        await PostgresJournal(f"postgresql://ann:s3cret@/runs?host={tmp_path}").runs()
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["ann:s3cret/@h/x", "ann:12/s3cret@h/x", "ann:s3cret@h:port/x", "ann:s3cret@h/x?wrong=1"]
+)
+def test_an_address_that_cannot_be_read_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(UsageError, match="write postgresql://USER@HOST") as caught:
+        PostgresJournal(f"postgresql://{url}")
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_one_store_goes_on_over_event_loops_one_after_the_other(postgres_url: str) -> None:
+    store = PostgresJournal(postgres_url)
+
+    async def some(run_id: str) -> int:
+        run = await store.open(run_id, create=True)
+        await run.append([started(run_id)], "soon")
+        await run.release()
+        return len(await store.runs())
+
+    assert [asyncio.run(some(f"r{number}")) for number in range(3)] == [1, 2, 3]
+    asyncio.run(store.aclose())
+
+
+def test_what_was_queued_on_a_loop_that_ended_is_written_on_the_next(postgres_url: str) -> None:
+    store = PostgresJournal(postgres_url)
+
+    async def queued() -> None:
+        run = await store.open("r1", create=True)
+        await run.append([started()], "soon")
+
+    asyncio.run(queued())
+    assert asyncio.run(read_all(store, "r1")) == ([started()], "")
+    asyncio.run(store.aclose())
