@@ -116,6 +116,7 @@ async def test_connections_that_are_cut_at_any_time_lose_and_double_nothing(
             await run.append([CallStarted(name, step)], ("soon", "written", "synced")[step % 3])
         await run.release()
 
+    await store.runs()
     driving = asyncio.gather(*(drive(f"r{number}") for number in range(8)))
     for _ in range(6):
         await asyncio.to_thread(does, postgres_url, CUT)

@@ -112,7 +112,7 @@ class OpenDatabase:
         for run in driven:
             run.give_up()
         try:
-            await self.writer.aclose()
+            await self.writer.flushed(synced=True)
             with suppress(JournalError):  # it dies by itself
                 await self.inbox.leave()
         finally:

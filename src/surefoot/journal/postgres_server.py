@@ -123,8 +123,7 @@ class Database:
         self, work: Callable[[Connection], Awaitable[T]], *, patience_s: float = PATIENCE_S, is_final: bool = False
     ) -> T:
         """What `work` gives with a connection; it is done again when that breaks, as long as `patience_s` lasts."""
-        patience_s, began = patience_s if self._is_known else 0.0, time.monotonic()
-        tries = 0
+        began, tries = time.monotonic(), 0
         async for _ in waits():
             tries += 1
             is_sent = False
@@ -134,8 +133,8 @@ class Database:
                     async with asyncio.timeout(_ANSWER_S):
                         return await work(connection)
             except (psycopg.Error, TimeoutError, OSError) as error:
-                is_over = time.monotonic() - began > patience_s and (tries > 1 or not self._is_known)
-                if not is_passing(error) or (is_sent and is_final) or is_over:
+                is_over = tries > 1 and time.monotonic() - began > patience_s
+                if not self._is_known or not is_passing(error) or (is_sent and is_final) or is_over:
                     raise self.error(error) from error
         raise AssertionError  # there is always a next moment
 

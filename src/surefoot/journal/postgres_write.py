@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -149,7 +150,7 @@ class Writer:
         self._is_sync_due = False
         self._synced_at = 0.0
         self._breaks = 0
-        self._due: asyncio.TimerHandle | None = None
+        self._is_awaited = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def add(self, line: Line, rows: Iterable[EventRow] = (), heard: Iterable[Posted] = ()) -> None:
@@ -169,8 +170,8 @@ class Writer:
 
     def soon(self) -> None:
         """See to it that what is queued is written before long."""
-        if self._due is None and self._task is None:
-            self._due = asyncio.get_running_loop().call_later(LAG_S, self._start)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._write_all())
 
     async def flushed(self, *, synced: bool = False) -> None:
         """Return when what is queued now is written, or has failed; with `synced`, when it is also safe."""
@@ -179,7 +180,8 @@ class Writer:
         self._is_sync_due |= synced
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        self._start()
+        self._is_awaited.set()
+        self.soon()
         await waiter
 
     def forget(self, number: int) -> None:
@@ -189,31 +191,22 @@ class Writer:
 
     def moved(self) -> None:
         """Go on on another event loop; what was under way on the one before is found out about."""
-        self._task = self._due = None
+        self._task, self._is_awaited = None, asyncio.Event()
         self._waiters.clear()
         self._breaks = -1
         for line in self._unsafe:
             self._queue[line] = None
 
-    async def aclose(self) -> None:
-        """Write what is queued, and have it safe."""
-        await self.flushed(synced=True)
-        if self._due is not None:
-            self._due.cancel()
-
-    def _start(self) -> None:
-        if self._due is not None:
-            self._due.cancel()
-            self._due = None
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._write_all())
-
     async def _write_all(self) -> None:
         waiters: list[asyncio.Future[None]] = []
         try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LAG_S):
+                    await self._is_awaited.wait()
             while self._queue or self._blobs or self._waiters:
                 lines, self._queue = self._queue, {}
                 waiters, self._waiters = self._waiters, []
+                self._is_awaited.clear()
                 synced, self._is_sync_due = self._is_sync_due, False
                 synced = synced or time.monotonic() - self._synced_at > _SYNC_S
                 self._unsafe |= lines
