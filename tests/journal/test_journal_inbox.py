@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 from journal_cases import started, story, write
 
-from surefoot.journal.sqlite import SqliteJournal
 from surefoot.types.errors import LeaseLost, RunBusy, RunExists, RunUnknown, UsageError
 from surefoot.types.events import CallStarted, RunEnded, RunStarted
 from surefoot.types.outcomes import Cancelled
@@ -303,8 +302,10 @@ async def test_a_deleted_run_is_gone_unless_it_is_driven_or_shared(store: Journa
     assert Posted(1, NO) != Posted(2, NO)
 
 
-async def test_a_claim_goes_from_process_to_process_and_ends_when_others_take_the_run(tmp_path: Path) -> None:
-    here, there = SqliteJournal(tmp_path / "runs.db"), SqliteJournal(tmp_path / "runs.db")
+async def test_a_claim_goes_from_process_to_process_and_ends_when_others_take_the_run(
+    another: Callable[[], JournalStore],
+) -> None:
+    here, there = another(), another()
     await queue(here, "r1")
     (mine,) = await here.claim((CLERK,), 1, 30.0)
     first = await here.open("r1", fence=mine.fence)

@@ -106,7 +106,7 @@ class Database:
         self.name = f"postgresql://{host}{port and f':{port}'}/{name}"
         self._forms = forms
         self._free: list[Connection] = []
-        self._all: weakref.WeakSet[Connection] = weakref.WeakSet()
+        self._all: set[Connection] = set()
         self._places = asyncio.Semaphore(_MOST_CONNECTIONS)
         self._making = asyncio.Lock()
         self._is_known = False
@@ -166,6 +166,7 @@ class Database:
     async def connect(self) -> Connection:
         """A connection of one's own. Raises `psycopg.Error`; at the first one sees to the tables, too."""
         connection = await psycopg.AsyncConnection[Row].connect(self._address, autocommit=True)
+        self._all.difference_update([one for one in self._all if one.closed])
         self._all.add(connection)
         try:
             async with self._making:
@@ -241,6 +242,6 @@ async def form_of(connection: Connection) -> int:
     return int((await rows_of(connection, "SELECT max(form) FROM surefoot.meta"))[0][0]) if is_there else 0
 
 
-def _drop(connections: weakref.WeakSet[Connection]) -> None:
-    for connection in tuple(connections):
-        connection.pgconn.finish()
+def _drop(connections: set[Connection]) -> None:
+    while connections:
+        connections.pop().pgconn.finish()
