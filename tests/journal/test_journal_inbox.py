@@ -202,11 +202,24 @@ async def test_a_list_shows_what_is_wanted_newest_first(store: JournalStore) -> 
     await run.release()
     await queue(store, "q4")
     await (await store.open("q4")).release("approval")
+    await queue(store, "s5")
+    await (await store.open("s5")).release("set_aside", why="it fails")
+    await queue(store, "w6")
+    await (await store.open("w6")).release("ready")
     await write(store, "own", story("own"))
+    await write(store, "old", story("old")[:1])
+    driven = await store.open("at-work", create=True)
+    await driven.append([begun("at-work", "sum up")], "written")
     for wanted, found in (
-        (RunFilter(), ["own", "q4", "r3", "r2", "r1"]),
-        (RunFilter(agent=CLERK), ["q4", "r3", "r2", "r1"]),
+        (RunFilter(), ["at-work", "old", "own", "w6", "s5", "q4", "r3", "r2", "r1"]),
+        (RunFilter(agent=CLERK), ["at-work", "w6", "s5", "q4", "r3", "r2", "r1"]),
         (RunFilter(agents=("other",)), []),
+        (RunFilter(agent=CLERK, agents=("other",)), []),
+        (RunFilter(agent=CLERK, agents=("other", CLERK), status="paused"), ["q4"]),
+        (RunFilter(status="running"), ["at-work"]),
+        (RunFilter(status="interrupted"), ["old"]),
+        (RunFilter(status="set_aside"), ["s5"]),
+        (RunFilter(status="ready"), ["w6"]),
         (RunFilter(labels=("team=red",)), ["r3", "r1"]),
         (RunFilter(labels=("team=red",), status="queued"), ["r1"]),
         (RunFilter(status="cancelled"), ["r3"]),
@@ -222,8 +235,9 @@ async def test_a_list_shows_what_is_wanted_newest_first(store: JournalStore) -> 
         (RunFilter(since=1.0, status="queued"), ["r2", "r1"]),
     ):
         assert await listed(store, wanted) == found, wanted
-    assert await store.count(RunFilter(agent=CLERK)) == 4
+        assert await store.count(wanted) == len(found), wanted
     assert await store.count(RunFilter(agent=CLERK), most=2) == 2
+    await driven.release()
 
 
 async def test_pages_join_without_gaps_whatever_comes_meanwhile(store: JournalStore) -> None:

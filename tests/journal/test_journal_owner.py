@@ -318,7 +318,7 @@ def _downgraded(path: Path, form: int) -> None:
         db.execute(f"DROP INDEX {name}")
     for table, column in (
         *(("run", column) for column in ("fence", "lease_until", "ready_at")),
-        *(("summary", column) for column in ("status", "agent", "waits", "change")),
+        *(("summary", column) for column in ("status", "standing", "agent", "waits", "change")),
     ):
         db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
     if form == 1:

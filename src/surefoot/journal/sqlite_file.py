@@ -70,6 +70,7 @@ ALTER TABLE run ADD COLUMN lease_until REAL;  -- of a run that was claimed: unti
 ALTER TABLE run ADD COLUMN ready_at REAL;     -- when a worker may claim it, none while it is driven or stands still
 ALTER TABLE summary ADD COLUMN status TEXT NOT NULL DEFAULT '';
 ALTER TABLE summary ADD COLUMN agent TEXT NOT NULL DEFAULT '';
+ALTER TABLE summary ADD COLUMN standing TEXT NOT NULL DEFAULT '';
 ALTER TABLE summary ADD COLUMN waits INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE summary ADD COLUMN change INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE label (label TEXT NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (label, run)) WITHOUT ROWID;
@@ -90,7 +91,8 @@ CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
 CREATE INDEX summary_change ON summary (change);
 CREATE INDEX summary_status ON summary (status, run);
 CREATE INDEX summary_agent ON summary (agent, run) WHERE agent<>'';
-CREATE INDEX summary_waits ON summary (run) WHERE waits"""
+CREATE INDEX summary_waits ON summary (run) WHERE waits;
+CREATE INDEX summary_open ON summary (standing, run) WHERE status='running'"""
 
 _REMEDIES = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space, then resume",

@@ -132,8 +132,8 @@ CHECKPOINT_PAGES = 8_000
 
 INSERT_EVENT = "INSERT INTO event (run, seq, at, version, body, hash) VALUES (?, ?, ?, ?, ?, ?)"
 _PUT_SUMMARY = """
-INSERT OR REPLACE INTO summary (run, body, status, agent, waits, change)
-VALUES (?, ?, ?, ?, ?, (SELECT coalesce(max(change), 0) + 1 FROM summary))"""
+INSERT OR REPLACE INTO summary (run, body, status, standing, agent, waits, change)
+VALUES (?, ?, ?, ?, ?, ?, (SELECT coalesce(max(change), 0) + 1 FROM summary))"""
 _IS_OWN = "SELECT 1 FROM run WHERE number=? AND owner=?"
 _PUT_LABEL = "INSERT OR IGNORE INTO label (label, run) VALUES (?, ?)"
 _HEARD = "UPDATE word SET outcome=?, detail=?, seq=? WHERE number=?"
@@ -148,7 +148,8 @@ WHERE number=?1 AND owner=?2"""
 def put_summary(db: sqlite3.Connection, number: int, summary: RunSummary) -> None:
     """Keep the summary of a run, with what lists are made by."""
     waits = summary.questions > 0 or summary.standing in ("approval", "in_doubt")
-    db.execute(_PUT_SUMMARY, (number, encode_summary(summary), summary.status, summary.agent, waits))
+    told = summary.status, summary.standing, summary.agent, waits
+    db.execute(_PUT_SUMMARY, (number, encode_summary(summary), *told))
     for name, value in summary.labels.items():
         db.execute(_PUT_LABEL, (storable(f"{name}={value}"), number))
 

@@ -19,7 +19,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from surefoot.server.app import app_of, prepare
 from surefoot.server.door import Names
 from surefoot.server.site import Site
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import JournalError, UsageError
+from surefoot.types.ports import RunFilter
 
 LAST_WORDS_S = 2.0
 """Seconds in which answers that are under way may end once all runs are at rest."""
@@ -109,6 +110,7 @@ async def serve_site(site: Site, server: Server, listening: socket.socket, grace
     working = asyncio.ensure_future(site.worker.run() if site.worker is not None else told.wait())
     telling = asyncio.ensure_future(site.notifier.run() if site.notifier is not None else told.wait())
     waiting = asyncio.ensure_future(told.wait())
+    indexing = asyncio.ensure_future(site.store.list(RunFilter(q="any"), "1"))  # nobody shall wait for the first index
     try:
         await asyncio.wait((serving, working, telling, waiting), return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -118,9 +120,11 @@ async def serve_site(site: Site, server: Server, listening: socket.socket, grace
         server.should_exit = True
         telling.cancel()
         waiting.cancel()
+        indexing.cancel()
         await asyncio.gather(serving, working)
-        with suppress(asyncio.CancelledError):
-            await telling
+        for one in (telling, indexing):
+            with suppress(asyncio.CancelledError, JournalError):  # who searches is told what is wrong
+                await one
         await site.store.aclose()
 
 
