@@ -55,7 +55,7 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
         return (failed(world, state, move.role, error, move.want),)
     if files := [one for message in request.messages for one in message.files]:
         await bring_files(world.journal, files)
-    display = _Display(world.tell) if world.stream and world.watch else None
+    display = _Display(world.tell, calls=bool(state.tools.tools)) if world.stream and world.watch else None
     since_s = time.monotonic()
     reply = _asked(part.model, request, display.emit if display else None)
     match await reply_of(reply, speaker.model, deadline_s):
@@ -154,10 +154,10 @@ def _writable(message: ModelMessage) -> ModelMessage:
 class _Display:
     """What of a reply is shown: while it streams, what cannot become a call; in the end, exactly its visible words."""
 
-    def __init__(self, tell: Callable[[Signal], None]) -> None:
+    def __init__(self, tell: Callable[[Signal], None], *, calls: bool) -> None:
         self.first_s = 0.0
         """When the reply's first piece came, by `time.monotonic`; 0 before that."""
-        self._filter = DisplayFilter()
+        self._filter = DisplayFilter(calls=calls)
         self._tell = tell
         self._shown: list[str] = []
 

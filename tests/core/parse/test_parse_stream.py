@@ -38,6 +38,27 @@ def test_what_is_shown(text: str, visible: str, reasoning: str) -> None:
     assert shown(*text) == (visible, reasoning)
 
 
+@pytest.mark.parametrize(
+    ("text", "visible", "reasoning"),
+    [
+        ("Paris", "Paris", ""),
+        ("The capital", "The capital", ""),
+        ('See {"a": [1]} and search(x=1', 'See {"a": [1]} and search(x=1', ""),
+        ("search(x=1)\n- one\n- two", "search(x=1)\n- one\n- two", ""),
+        ("**Thought:** hm\nFinal Answer: It is 42", "It is 42", "hm\n"),
+        ("3. Thought: hm\n3 apples", "", "hm\n3 apples"),
+        ("<think>a</think>Hello", "Hello", "a"),
+        ("A line.\n```python\nx = [1]\n```\nmore", "A line.\n```python\nx = [1]\n```\nmore", ""),
+        ("Done.<|im_end|>", "Done.", ""),
+    ],
+)
+def test_without_tools_nothing_waits_for_a_call(text: str, visible: str, reasoning: str) -> None:
+    for chunks in ((text,), text):
+        display = DisplayFilter(calls=False)
+        pairs = [display.feed(chunk) for chunk in chunks]
+        assert ("".join(one for one, _ in pairs), "".join(one for _, one in pairs)) == (visible, reasoning)
+
+
 def test_a_reset_forgets_everything() -> None:
     display = DisplayFilter()
     display.feed("<think>a <tool_call")

@@ -196,16 +196,23 @@ _CALL = re.compile(
     rf"{_MARKS}|<[|｜]|<\s*+/?\s*+(?:tool|function|invoke|action)[\s\w-]*+[>=]|[{{\[]\s*+[\"'{{\[]", re.IGNORECASE
 )
 _SIGN = re.compile(r"[<\[{\n]")
+_PLAIN = re.compile(
+    rf"{_LABEL.pattern}\S|{_LEAD}(?:<[^<>]+>|(?!t(?:h?\Z|ho)|f(?:i?\Z|in)|[思最<`~>•#+-]|\d++(?:[.)]|\Z))\S)",
+    re.IGNORECASE,
+)
+"""Where no call is awaited, this is known: a whole label or tag, or what can become no label, no tag and no fence."""
 
 
 class DisplayFilter:
     """Feed it the text of a reply as it comes; it gives back the text and the reasoning that may be shown now.
 
     A thought and what stands in reasoning tags is reasoning. Blanks are shown with what follows them, so that what is
-    shown never begins or ends in any. What depends on the chunks is only when something is shown.
+    shown never begins or ends in any. What depends on the chunks is only when something is shown. Where a run has no
+    tools, `calls` is False, and nothing is held back since it may become one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, calls: bool = True) -> None:
+        self._calls = calls
         self.reset()
 
     def reset(self) -> None:
@@ -261,7 +268,7 @@ class DisplayFilter:
         if sign is None or sign.start() > at:
             return self._taken(sign.start() if sign is not None else len(held))
         self._at_line = sign.group() == "\n"
-        if self._at_line or self._fence:
+        if self._at_line or self._fence or (sign.group() != "<" and not self._calls):
             return self._taken(at + 1)
         if not self._is_known(at):
             return None
@@ -278,7 +285,8 @@ class DisplayFilter:
 
     def _is_known(self, at: int) -> bool:
         """Whether enough stands from there on, or all of its line."""
-        return len(self._held) - at >= _MOST_HELD or self._held.find("\n", at) >= 0
+        is_plain = not self._calls and _PLAIN.match(self._held, at) is not None
+        return is_plain or len(self._held) - at >= _MOST_HELD or self._held.find("\n", at) >= 0
 
     def _line(self) -> str | None:
         """The beginning of a line: a label is stepped over, and what may open a call ends what is shown."""
@@ -293,7 +301,7 @@ class DisplayFilter:
         if self._fence:
             if fence is not None and fence["run"].startswith(self._fence):
                 self._fence = ""
-        elif _OPENS.match(held, start) is not None or _CALL.match(held, start) is not None:
+        elif self._calls and (_OPENS.match(held, start) or _CALL.match(held, start)):
             self._mode = "held"
         elif fence is not None:
             self._fence = fence["run"]
