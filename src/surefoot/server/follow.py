@@ -7,6 +7,7 @@ Source: spec/serving.md, section 5.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
@@ -71,6 +72,7 @@ class _Reader:
         self._heard = Heard()
         self._wrote_at = self._signal_at = 0.0
         self._look_at, self._pause_s = 0.0, LOOK_S
+        self._alarm: asyncio.TimerHandle | None = None
 
     async def read(self) -> None:
         """Tell what there is, and wait for more, until the run or this server ends."""
@@ -113,12 +115,16 @@ class _Reader:
             self._look_at, self._pause_s = now + self._pause_s, min(2 * self._pause_s, PING_S)
             run = await self._site.store.summary(self._run_id)
             if run.status == "paused":
-                self._look_at = float("inf")
+                self._look_at = math.inf
                 await self._write(frame("paused", dumped(shown(run))))
         if now >= self._wrote_at + PING_S:
             await self._write(PING)
-        due = [self._look_at, self._wrote_at + PING_S, *([self._signal_at] if self._signal_at > now else [])]
-        await until(self._wake, min(due) - time.monotonic())
+        due = min(self._look_at, self._wrote_at + PING_S, self._signal_at if self._signal_at > now else math.inf)
+        if self._alarm is None or not now < self._alarm.when() <= due:  # one that comes too early does no harm
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm = asyncio.get_running_loop().call_at(due, self._wake.set)
+        await self._wake.wait()
 
     def _recorded(self) -> None:
         self._look_at, self._pause_s = time.monotonic() + LOOK_S, 2 * LOOK_S

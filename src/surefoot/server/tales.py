@@ -15,7 +15,7 @@ from surefoot.telling.question import Question, questions_of
 from surefoot.telling.tale import NO_TALE, Tale, tale_of
 from surefoot.types.ports import JournalStore, Recorded
 
-PIECE = 100
+PIECE = 50
 """Records that are read, decoded and told in one turn of the loop; each takes 0.1 to 0.2 ms."""
 EVERY = 256
 """A tale is kept of each so many records."""
