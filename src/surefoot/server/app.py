@@ -23,7 +23,7 @@ from surefoot.server.auth import Right
 from surefoot.server.door import Door, Names
 from surefoot.server.openapi import document
 from surefoot.server.problems import KINDS, Problem, page_of
-from surefoot.server.protocols import openai
+from surefoot.server.protocols import openai, responses
 from surefoot.server.site import Site
 from surefoot.telling.plan import PlanView
 from surefoot.telling.state import StateView
@@ -33,6 +33,7 @@ from surefoot.types.ports import RunSummary
 
 _RUN = "/v1/runs/{run_id}"
 _CALL = f"{_RUN}/calls/{{call:path}}"
+_RESPONSE = "/openai/v1/responses/{response_id}"
 _STREAM = "text/event-stream"
 _SAID = {200: shapes.Heard, 202: shapes.Heard}
 _BEGUN = ("agent_unknown", "too_many_runs", "draining")
@@ -98,6 +99,33 @@ ENDPOINTS = (
         "no_tools",
         "too_many_streams",
         *_BEGUN,
+    ),
+    Endpoint(
+        "POST",
+        "/openai/v1/responses",
+        responses.create,
+        ("start", "approve"),
+        {200: (responses.Told, _STREAM)},
+        body=responses.Create,
+        problems=("no_tools", "no_such_run", "too_many_streams", *_BEGUN, *_ANSWER),
+    ),
+    Endpoint(
+        "GET",
+        _RESPONSE,
+        responses.retrieve,
+        ("read", "start"),
+        {200: (responses.Told, _STREAM)},
+        query=responses.Joined,
+        problems=("no_such_run", "too_many_streams"),
+    ),
+    Endpoint(
+        "POST",
+        f"{_RESPONSE}/cancel",
+        responses.end,
+        ("cancel", "start"),
+        {200: responses.Told},
+        body=shapes.Ended,
+        problems=("no_such_run", *_WORD),
     ),
     Endpoint(
         "POST",

@@ -92,13 +92,16 @@ class Problem(Exception):
         self.fields = fields
 
     def response(self, instance: str) -> Response:
-        """The answer to the request for `instance`, which is its path."""
+        """The answer to the request for `instance`, which is its path; clients of OpenAI read its `error` alone."""
+        detail = self.detail or self.kind.remedy
+        error = {"message": detail, "type": self.name, "code": self.name, "param": None}
         told = {
             "type": f"/problems/{self.name}",
             "title": self.kind.title,
             "status": self.kind.status,
-            "detail": self.detail or self.kind.remedy,
+            "detail": detail,
             "instance": instance,
+            **({"error": error} if instance.startswith("/openai/") else {}),
             **self.fields,
         }
         response = Response(dumped(told), self.kind.status, media_type=PROBLEM_TYPE)

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from surefoot.core.loop.replay import replay
 from surefoot.core.plan.child import owner_of
 from surefoot.journal.codec import encode
-from surefoot.server.answers import JSON_TYPE, TENANT, answer, dumped, own_version, shown
+from surefoot.server.answers import JSON_TYPE, STARTED_BY, TENANT, answer, dumped, own_version, shown
 from surefoot.server.api import Asked
 from surefoot.server.problems import Problem
 from surefoot.server.shapes import Form, Moment, PlanMoment, Stretch, StretchOfRows, Two, Wanted
@@ -62,6 +62,13 @@ async def run_of(asked: Asked[Any, Any], run_id: str = "") -> RunSummary:
     if not run.events or not token.sees(seen):
         raise Problem("no_such_run", f"unknown run {visible(run_id)}")
     return run
+
+
+def check_reads(asked: Asked[Any, Any], run: RunSummary) -> None:
+    """Raise `Problem` where the token may not see what happens in a run: it takes a right, or to have started it."""
+    token = asked.token
+    if "read" not in token.rights and run.labels.get(STARTED_BY) != token.name:
+        raise Problem("forbidden", "reading a run that another token has started takes the right read")
 
 
 def filter_of(asked: Asked[Any, Any], wanted: Wanted) -> RunFilter:

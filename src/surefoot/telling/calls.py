@@ -9,10 +9,11 @@ from typing import assert_never
 from surefoot.core.guard.judge import asked_of
 from surefoot.core.state.state import State
 from surefoot.core.state.turn import Call
+from surefoot.core.text import json_text
 from surefoot.core.text.urls import redacted
 from surefoot.telling.guard import grounds_lines, question_lines
 from surefoot.telling.row import Details, Pen, Row
-from surefoot.telling.text import Said, count, written
+from surefoot.telling.text import Said, count, visible, visible_members, written
 from surefoot.types import events as e
 from surefoot.types.outcomes import Allow, Ask, Deny
 from surefoot.types.tools import ToolResult
@@ -25,6 +26,9 @@ _SETTLED = {
     "abandoned": "is given up",
     "unknown": "cannot be determined",
 }
+
+_PREFETCHED = "0."
+"""How the ids of calls begin that fetch what a task refers to, which may hold credentials."""
 
 
 def call_rows(pen: Pen, state: State, event: OfCall, took_s: float) -> list[Row]:
@@ -54,6 +58,13 @@ def call_rows(pen: Pen, state: State, event: OfCall, took_s: float) -> list[Row]
             return [pen.row("word", "? ", *what, told, (by, "person"), style="warn", indent=2)]
         case _:
             assert_never(event)
+
+
+def shown_call(call: Call) -> tuple[str, str]:
+    """Its arguments as JSON, and what it gave, as clients see them; what fetches references has no credentials then."""
+    given = call.result.content if call.result is not None else ""
+    arguments, content = json_text(visible_members(call.arguments)), visible(given)
+    return (redacted(arguments), redacted(content)) if call.id.startswith(_PREFETCHED) else (arguments, content)
 
 
 def _what(call: Call) -> tuple[Said, Said]:

@@ -31,7 +31,12 @@ PYTHON = {one.split()[1].rstrip(":"): one for one in re.findall(r"```python\n(.*
 
 async def said(command: Sequence[str], served: Served, folder: Path, given: str = "") -> str:
     """What a command says, which has to end well."""
-    env = {**os.environ, "TOKEN": token_of("all"), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    env = {
+        **os.environ,
+        "NO_PROXY": "*",
+        "TOKEN": token_of("all"),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
     text = [one.replace("http://127.0.0.1:7319", served.url) for one in command]
     process = await asyncio.create_subprocess_exec(*text, env=env, cwd=folder, stdin=PIPE, stdout=PIPE)
     async with asyncio.timeout(LIMIT_S):
@@ -47,21 +52,27 @@ async def test_the_commands_on_the_page_work(tmp_path: Path) -> None:
     async with serving(MemoryJournal(), {"clerk": clerk}) as served:
         told = await said(("sh", "-c", "set -e\n" + "".join(ASKS).replace("curl -s", "curl -sf")), served, tmp_path)
         runs = [one["run_id"] for one in (await served.get("/v1/runs"))["runs"]]
-    assert len(ASKS) == 3
+    assert len(ASKS) == 4
     assert '"id":"clerk"' in told
-    assert told.count("Hello.") >= 2
+    assert told.count("Hello.") >= 3
     assert re.search(r'"taskId": *"', told)
-    assert len(runs) == 3
+    assert len(runs) == 4
     assert all(run in told for run in runs)
 
 
-async def test_the_client_of_mcp_on_the_page_asks_a_person(tmp_path: Path) -> None:
-    pytest.importorskip("mcp")
+CLIENTS = [("mcp", "ask.py", "approve", "approve or deny? "), ("openai", "respond.py", "yes", "}? ")]
+
+
+@pytest.mark.parametrize(("package", "name", "yes", "asked"), CLIENTS)
+async def test_the_clients_on_the_page_ask_a_person(
+    tmp_path: Path, package: str, name: str, yes: str, asked: str
+) -> None:
+    pytest.importorskip(package)
     clerk = replace(cast("Any", agents()["mailer"]), name="clerk")
-    (command,) = [shlex.split(one) for one in SHELL if "ask.py" in one]
-    (tmp_path / "ask.py").write_text(PYTHON["ask.py"])
+    (command,) = [shlex.split(one) for one in SHELL if f"python {name}" in one]
+    (tmp_path / name).write_text(PYTHON[name])
     command[-1] = "send a mail to bob@example.org"
     async with serving(MemoryJournal(), {"clerk": clerk}) as served:
-        told = await said(command, served, tmp_path, "approve\n")
+        told = await said(command, served, tmp_path, f"{yes}\n")
     assert "bob@example.org" in told
-    assert told.endswith("approve or deny? It is done.\n")
+    assert told.endswith(f"{asked}It is done.\n")

@@ -22,12 +22,12 @@ from ag_ui.encoder import EventEncoder
 from pydantic import Field, ValidationError
 
 from surefoot.agent import Agent
-from surefoot.server.answers import STARTED_BY, dumped
+from surefoot.server.answers import dumped
 from surefoot.server.api import Asked, Exact, checked, invalid
 from surefoot.server.follow import LOOK_S, SIGNAL_S, until
 from surefoot.server.problems import Problem
 from surefoot.server.protocols.agui_events import Frames, Told
-from surefoot.server.reads import run_of
+from surefoot.server.reads import check_reads, run_of
 from surefoot.server.say import heard
 from surefoot.server.shapes import Long, RunAgent, Short
 from surefoot.server.signals import Heard as Place
@@ -87,8 +87,8 @@ async def _run(asked: Asked[None, RunAgent], given: RunAgentInput, agent: Agent)
     same = RunAgent.model_validate({"threadId": given.thread_id, "runId": given.run_id, "messages": ()})
     keyed = replace(asked, body=same, key=dumped([*job, given.run_id]).decode())
     run, is_joined = await once(keyed, (f"agui {name}", 0), {THREAD: given.thread_id}, begin)
-    if is_joined and "read" not in token.rights and run.labels.get(STARTED_BY) != token.name:
-        raise Problem("forbidden", "joining a run that another token has started takes the right read")
+    if is_joined:
+        check_reads(asked, run)
     return run
 
 

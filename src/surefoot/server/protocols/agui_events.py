@@ -13,14 +13,13 @@ from ag_ui import core as ui
 
 from surefoot.core.state.state import State
 from surefoot.core.state.turn import Call
-from surefoot.core.text import json_text
-from surefoot.core.text.urls import redacted
 from surefoot.core.view.outcome import is_thought, shown_words
+from surefoot.telling.calls import shown_call
 from surefoot.telling.plan import nodes_of
 from surefoot.telling.question import Question
 from surefoot.telling.state import state_of
 from surefoot.telling.tale import NO_TALE, inner_event
-from surefoot.telling.text import visible, visible_members
+from surefoot.telling.text import visible
 from surefoot.types.events import (
     CallEnded,
     CallJudged,
@@ -44,8 +43,6 @@ _DECISIONS: Mapping[str, tuple[str, ...]] = {
     "in_doubt": ("done", "not_done", "abandoned"),
     "plan": ("approved", "rejected", "revise"),
 }
-_PREFETCHED = "0."
-"""How the ids of calls begin that fetch what a task refers to, which may hold credentials."""
 
 
 class Frames:
@@ -179,8 +176,8 @@ class Frames:
         name = f"{self._run}:{call.id}"
         if name in self._told:
             return []
-        arguments = json_text(visible_members(call.arguments))
-        self._told[name] = arguments = redacted(arguments) if call.id.startswith(_PREFETCHED) else arguments
+        arguments, _ = shown_call(call)
+        self._told[name] = arguments
         parent = self._id(state) if state.turn is not None else None
         started = ui.ToolCallStartEvent(tool_call_id=name, tool_call_name=visible(call.name), parent_message_id=parent)
         given = ui.ToolCallArgsEvent(tool_call_id=name, delta=arguments)
@@ -188,11 +185,11 @@ class Frames:
 
     def _result(self, call: Call) -> Told:
         """What a call has given, once."""
-        name, result = f"{self._run}:{call.id}", call.result
-        if result is None or f"{name}:result" in self._told:
+        name = f"{self._run}:{call.id}"
+        if call.result is None or f"{name}:result" in self._told:
             return []
-        self._told[f"{name}:result"] = content = visible(result.content)
-        content = redacted(content) if call.id.startswith(_PREFETCHED) else content
+        _, content = shown_call(call)
+        self._told[f"{name}:result"] = content
         return [ui.ToolCallResultEvent(message_id=f"{name}:result", tool_call_id=name, content=content, role="tool")]
 
     # ------------------------------------------------------------------ messages

@@ -1,4 +1,4 @@
-"""Chat completions as clients of OpenAI ask for them: a model is an agent, a completion is a run.
+"""Models and chat completions as clients of OpenAI ask for them: a model is an agent, a completion is a run.
 
 The last message is the task. Those before it are material and go into an attachment: whoever wrote the client may have
 put anything into them. Calls stay inside the run, and nothing is said before it stands, since this protocol can take
@@ -24,9 +24,11 @@ from surefoot.server.sse import PING, PING_S, EventStream, Write
 from surefoot.server.starts import begun
 from surefoot.types.attachments import Attachment
 from surefoot.types.ports import RunSummary
-from surefoot.types.task import Task
+from surefoot.types.task import Author, Task
 
 _IMAGE = pattern(r"data:(image/[a-z]+);base64,(.*)")
+EARLIER = "earlier messages"
+"""The attachment that has what was said before the task."""
 _DONE = b"data: [DONE]\n\n"
 
 # ruff: noqa: UP013
@@ -47,9 +49,9 @@ class Lax(Exact):
 class Piece(Lax):
     """A piece of a message: text, or an image in a `data:` URL."""
 
-    type: Literal["text", "image_url"]
+    type: Literal["text", "input_text", "output_text", "image_url", "input_image"]
     text: str = ""
-    image_url: Mapping[str, str] = Field(default_factory=dict)
+    image_url: Mapping[str, str] | str = ""
 
 
 class Message(Lax):
@@ -66,7 +68,7 @@ class Message(Lax):
     @property
     def text(self) -> str:
         """Its texts."""
-        return "\n".join(one.text for one in self.pieces if one.type == "text")
+        return "\n".join(one.text for one in self.pieces if one.type.endswith("text"))
 
 
 class Chat(Lax):
@@ -96,10 +98,8 @@ async def models(asked: Asked[None, None]) -> Response:
 async def chat(asked: Asked[None, Chat]) -> Response:
     """Start a run for the last message, and answer once it stands. The run goes on if the client leaves."""
     body = asked.body
-    if body.tools or body.functions:
-        raise Problem("no_tools", "the tools of a run are those of its agent")
     with asked.site.pace.stream(asked.token.name):
-        run, _ = await begun(asked, body.model, _task_of(asked))
+        run, _ = await begun(asked, body.model, task_of(body, asked.token.speaks_as))
         headers = {"X-Surefoot-Run": run.run_id}
         if not body.stream:
             run = await stood(asked, run)
@@ -122,21 +122,24 @@ async def chat(asked: Asked[None, Chat]) -> Response:
     return EventStream(tell, asked.site.pace.stream(asked.token.name), headers)
 
 
-def _task_of(asked: Asked[None, Chat]) -> Task:
-    """The last message as a task. Raises `Problem` where nobody asks for anything in it."""
-    *earlier, last = asked.body.messages
+def task_of(body: Chat, author: Author, before: str = "") -> Task:
+    """The last message as a task; what was said `before` is material, too. Raises `Problem` for one without words."""
+    if body.tools or body.functions:
+        raise Problem("no_tools", "the tools of a run are those of its agent")
+    *earlier, last = body.messages
     if last.role != "user" or not last.text.strip():
         raise Problem("invalid", "messages: the last one has to be the user's, and to say something")
-    said = "\n\n".join(f"{one.role}: {one.text}" for one in earlier if one.text)
-    pieces = (one for message in asked.body.messages for one in message.pieces if one.type == "image_url")
+    said = "\n\n".join([*([before] if before else []), *(f"{one.role}: {one.text}" for one in earlier if one.text)])
+    pieces = (one for message in body.messages for one in message.pieces if not one.type.endswith("text"))
     attachments = (
-        *([Attachment("earlier messages", said)] if said else []),
-        *(_image(one.image_url.get("url", ""), f"image {number}") for number, one in enumerate(pieces, 1)),
+        *([Attachment(EARLIER, said)] if said else []),
+        *(_image(one.image_url, f"image {number}") for number, one in enumerate(pieces, 1)),
     )
-    return Task(last.text, attachments, author=asked.token.speaks_as)
+    return Task(last.text, attachments, author=author)
 
 
-def _image(url: str, name: str) -> Attachment:
+def _image(given: Mapping[str, str] | str, name: str) -> Attachment:
+    url = given if isinstance(given, str) else given.get("url", "")
     if (found := _IMAGE.fullmatch(url)) is None:
         raise Problem("invalid", "messages: an image has to be a data: URL in base64; none is fetched")
     try:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from surefoot.server.api import Asked
+from surefoot.server.follow import until
 from surefoot.server.problems import Problem
 from surefoot.server.say import cancellable, heard
 from surefoot.server.tales import Reading
@@ -22,24 +22,24 @@ GOING = ("queued", "running", "ready", "interrupted")
 _LOOK_S = 0.25
 
 
-async def stood(asked: Asked[Any, Any], run: RunSummary, within_s: float = float("inf"), past: int = -1) -> RunSummary:
-    """The run once it has ended or waits for a person, and has more than `past` records.
+async def stood(
+    asked: Asked[Any, Any], run: RunSummary, within_s: float = float("inf"), past: int = -1, *, goes_on: bool = False
+) -> RunSummary:
+    """The run once it stands (or also while it `goes_on`) and has more than `past` records.
 
     As it is by then where that takes longer, where whoever asks has gone, or where this server leaves.
     """
-    site, until, wake = asked.site, time.monotonic() + within_s, asyncio.Event()
+    site, end, wake = asked.site, time.monotonic() + within_s, asyncio.Event()
     with site.reader(wake):
         async with site.tails.of(run.run_id, run.events, wake):
             while True:
                 wake.clear()
                 run = await site.store.summary(run.run_id)
-                left_s = until - time.monotonic()
+                left_s = end - time.monotonic()
                 is_left = site.leaving.is_set() or await asked.request.is_disconnected()
-                if (run.status not in GOING and run.events > past) or left_s <= 0 or is_left:
+                if ((goes_on or run.status not in GOING) and run.events > past) or left_s <= 0 or is_left:
                     return run
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(min(left_s, _LOOK_S)):
-                        await wake.wait()
+                await until(wake, min(left_s, _LOOK_S))
 
 
 def link_to(asked: Asked[Any, Any], run: RunSummary) -> str:
@@ -53,13 +53,18 @@ async def words_of(asked: Asked[Any, Any], run: RunSummary) -> str:
     answer = visible(getattr(tale.state.ending, "answer", ""))
     if run.status == "completed":
         return answer
+    return "\n\n".join((*([answer] if answer else []), sentence_of(asked, run)))
+
+
+def sentence_of(asked: Asked[Any, Any], run: RunSummary) -> str:
+    """How a run that is not done stands, and where a person sees it."""
     if run.status == "paused":
         said = "The run waits for a person's decision"
     elif run.status in GOING:
         said = "The run is not over yet"
     else:
         said = f"The run ended as {run.status}, {visible(run.reason)}".rstrip(", ")
-    return "\n\n".join((*([answer] if answer else []), f"{said}: {link_to(asked, run)}"))
+    return f"{said}: {link_to(asked, run)}"
 
 
 async def asks_of(asked: Asked[Any, Any], run: RunSummary) -> dict[str, Question]:
@@ -81,8 +86,8 @@ async def answer(asked: Asked[Any, Any], run: RunSummary, name: str, via: str, r
     await heard(replace(asked, key=f"{via} {name} {is_yes}"), run, word)
 
 
-async def cancel(asked: Asked[Any, Any], run_id: str, via: str) -> RunSummary:
+async def cancel(asked: Asked[Any, Any], run_id: str, via: str, reason: str = "") -> RunSummary:
     """End a run; how it stands then. Raises `Problem`, also for one that is over."""
     run = await cancellable(asked, run_id)
-    await heard(asked, run, Cancel(f"{asked.token.name} via {via}"))
+    await heard(asked, run, Cancel(f"{asked.token.name} via {via}", reason))
     return await asked.site.store.summary(run.run_id)

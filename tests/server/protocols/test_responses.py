@@ -1,0 +1,253 @@
+"""Responses over HTTP, by OpenAI's own client: what a run makes of them, streams that are cut, approval, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from server_agents import agents
+from server_world import LIMIT_S, Served, serving, token, token_of
+
+from surefoot import Agent, MemoryJournal
+from surefoot.testing.models import FunctionModel, Scripted, calls
+from surefoot.types.events import CallJudged, RunEnded, RunStarted
+from surefoot.types.messages import ModelMessage, ModelRequest
+from surefoot.types.outcomes import Cancelled
+
+openai = pytest.importorskip("openai")
+
+pytestmark = pytest.mark.anyio
+
+Json = Any
+PATH = "/openai/v1/responses"
+MAIL = "send a mail to bob@example.org"
+STARTER = token("desk", "start")
+
+
+@asynccontextmanager
+async def client_of(served: Served, who: str = "all") -> AsyncGenerator[Any]:  # Any: it is left out where it is missing
+    http = openai.DefaultAsyncHttpxClient(trust_env=False)
+    url = f"{served.url}/openai/v1"
+    async with asyncio.timeout(LIMIT_S), http:
+        yield openai.AsyncOpenAI(base_url=url, api_key=token_of(who), http_client=http, max_retries=0)
+
+
+def thinking(request: ModelRequest) -> Scripted:
+    """A reply that says what it thinks, a call, and an answer."""
+    if any(one.role == "tool" for one in request.messages):
+        return ModelMessage("assistant", "It is 50.", reasoning="The tool says so.")
+    return calls(("score", {"name": "Alice"}))
+
+
+def thinker() -> dict[str, Agent]:
+    helper = agents()["helper"]
+    return {"helper": Agent(FunctionModel(thinking), tools=helper.tools, name="helper")}
+
+
+async def test_a_response_is_a_run_with_its_calls_and_its_answer() -> None:
+    async with serving(MemoryJournal(), thinker()) as served, client_of(served) as client:
+        response = await client.responses.create(model="helper", input="the score of Alice", instructions="Be brief.")
+        assert (response.status, response.output_text, response.model) == ("completed", "It is 50.", "helper")
+        call, reasoning, message = response.output
+        assert (call.type, call.name, json.loads(call.arguments)) == ("mcp_call", "score", {"name": "Alice"})
+        assert (call.status, call.output, call.error) == ("completed", "Alice: 50", None)
+        assert (reasoning.type, [one.text for one in reasoning.summary]) == ("reasoning", ["The tool says so."])
+        assert (message.type, message.role) == ("message", "assistant")
+        run = await served.get(f"/v1/runs/{response.id.removeprefix('resp_')}")
+        assert (run["status"], run["task"]) == ("completed", "the score of Alice")
+        assert response.usage.total_tokens == run["usage"]["input_tokens"] + run["usage"]["output_tokens"] > 0
+        assert await client.responses.retrieve(response.id) == response
+
+
+async def test_a_stream_tells_the_same_and_goes_on_after_each_frame() -> None:
+    """A client that has come to any frame gets the rest, and nothing twice."""
+    async with serving(MemoryJournal(), thinker()) as served, client_of(served) as client:
+        async with client.responses.stream(model="helper", input="the score of Alice") as stream:
+            frames = [one async for one in stream]
+            final = await stream.get_final_response()
+        told = [one.type.removeprefix("response.") for one in frames]
+        assert told[:2] == ["created", "in_progress"]
+        assert told[-1] == "completed"
+        assert final.output_text == "It is 50."
+        assert "".join(one.delta for one in frames if one.type == "response.output_text.delta") == "It is 50."
+        done = [one.item for one in frames if one.type == "response.output_item.done"]
+        assert [one.to_dict() for one in done] == (await client.responses.retrieve(final.id)).to_dict()["output"]
+        numbers = [one.sequence_number for one in frames]
+        assert numbers == sorted(set(numbers))
+        for number in numbers[:-1]:
+            rest = await client.responses.retrieve(final.id, stream=True, starting_after=number)
+            assert [one.sequence_number async for one in rest] == [one for one in numbers if one > number]
+
+
+async def test_a_response_in_the_background_is_joined_after_a_cut() -> None:
+    gate = asyncio.Event()
+
+    async def slow(request: ModelRequest) -> Scripted:
+        if any(one.role == "tool" for one in request.messages):
+            await gate.wait()
+        return thinking(request)
+
+    helper = Agent(FunctionModel(slow), tools=agents()["helper"].tools, name="helper")
+    async with serving(MemoryJournal(), {"helper": helper}) as served, client_of(served) as client:
+        response = await client.responses.create(model="helper", input="the score of Alice", background=True)
+        assert response.status in ("queued", "in_progress")
+        stream = await client.responses.retrieve(response.id, stream=True)
+        seen: list[Any] = []
+        async for one in stream:
+            seen.append(one)
+            if one.type == "response.output_item.done":
+                break
+        await stream.close()  # the cut: the run does not notice
+        assert seen[-1].item.type == "mcp_call"
+        gate.set()
+        rest = await client.responses.retrieve(response.id, stream=True, starting_after=seen[-1].sequence_number)
+        seen += [one async for one in rest]
+        assert seen[-1].type == "response.completed"
+        assert seen[-1].response.output_text == "It is 50."
+        again = await client.responses.retrieve(response.id, stream=True)
+        whole = [one.sequence_number async for one in again if one.type not in BEGINNING]
+        assert [one.sequence_number for one in seen if one.type not in BEGINNING] == whole
+
+
+BEGINNING = ("response.created", "response.in_progress")
+
+
+async def heard(store: MemoryJournal, response_id: str) -> list[tuple[str, str]]:
+    records, _ = await store.read_recorded(response_id.removeprefix("resp_"))
+    events = [one.event for one in records]
+    return [(one.decision.kind, one.by) for one in events if isinstance(one, CallJudged) and one.rule == "person"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("is_yes", [False, True])
+async def test_a_question_is_a_request_for_approval(is_yes: bool, stream: bool) -> None:
+    store = MemoryJournal()
+    async with serving(store, agents()) as served, client_of(served) as client:
+        first = await client.responses.create(model="mailer", input=MAIL)
+        assert first.status == "completed"
+        (request,) = first.output
+        assert (request.type, request.name) == ("mcp_approval_request", "send_mail")
+        assert json.loads(request.arguments)["to"] == "bob@example.org"
+        said = {"type": "mcp_approval_response", "approval_request_id": request.id, "approve": is_yes}
+        given = {"model": "mailer", "previous_response_id": first.id, "input": [said]}
+        if stream:
+            async with client.responses.stream(**given) as events:
+                told = [one.type async for one in events]
+                second = await events.get_final_response()
+            assert told[0] == "response.created"
+        else:
+            second = await client.responses.create(**given)
+        assert second.id == first.id
+        assert (second.status, second.output_text) == ("completed", "It is done.")
+        call = second.output[0]
+        assert (call.type, call.status) == ("mcp_call", "completed" if is_yes else "failed")
+        assert await heard(store, first.id) == [("allow" if is_yes else "deny", "all via openai")]
+        assert (await client.responses.create(**given)).output_text == "It is done."  # a client that tries again
+        assert len(await heard(store, first.id)) == 1
+
+
+async def test_an_answer_takes_the_right_and_the_question_that_waits() -> None:
+    store = MemoryJournal()
+    async with serving(store, agents(), tokens=(token("all", "read", "start", "approve"), STARTER)) as served:
+        async with client_of(served, "desk") as client:
+            first = await client.responses.create(model="mailer", input=MAIL)
+            (request,) = first.output
+            run, _, name = request.id.partition(":")
+            said = {"type": "mcp_approval_response", "approve": True}
+            with pytest.raises(openai.PermissionDeniedError):
+                await client.responses.create(model="mailer", input=[{**said, "approval_request_id": request.id}])
+        async with client_of(served) as client:
+            for wrong, error in (
+                (f"{run}:{'0' * 64}:{name.partition(':')[2]}", openai.ConflictError),
+                (f"{run}::{name.partition(':')[2]}", openai.UnprocessableEntityError),
+                (f"mcpr_none:{name}", openai.NotFoundError),
+            ):
+                with pytest.raises(error):
+                    await client.responses.create(model="mailer", input=[{**said, "approval_request_id": wrong}])
+            assert await heard(store, first.id) == []
+
+
+async def test_a_response_follows_another_as_material() -> None:
+    store = MemoryJournal()
+    async with serving(store, agents()) as served, client_of(served) as client:
+        ids = [(await client.responses.create(model="helper", input="the score of Alice")).id]
+        for text in ("And Bob?", "And Carol?"):
+            ids.append((await client.responses.create(model="helper", input=text, previous_response_id=ids[-1])).id)
+        tasks: list[Any] = []
+        for one in ids:
+            records, _ = await store.read_recorded(one.removeprefix("resp_"), 0, 1)
+            assert isinstance(records[0].event, RunStarted)
+            tasks.append(records[0].event.task)
+        first, second, third = tasks
+        assert (second.text, second.author) == ("And Bob?", "person")
+        (earlier,) = second.attachments
+        assert (earlier.trust, earlier.text) == ("untrusted", "user: the score of Alice\n\nassistant: It is done.")
+        assert third.attachments[0].text == f"{earlier.text}\n\nuser: And Bob?\n\nassistant: It is done."
+        assert first.job == ""
+        assert second.job == third.job == ids[0].removeprefix("resp_")
+
+
+async def test_a_response_is_cancelled_and_stays_so() -> None:
+    store = MemoryJournal()
+    async with serving(store, agents()) as served, client_of(served) as client:
+        response = await client.responses.create(model="helper", input="wait", background=True)
+        with pytest.raises(openai.UnprocessableEntityError, match="not over yet"):
+            await client.responses.create(model="helper", input="And?", previous_response_id=response.id)
+        status = ""
+        while status != "cancelled":
+            status = (await client.responses.cancel(response.id)).status
+        records, _ = await store.read_recorded(response.id.removeprefix("resp_"))
+        assert [one.event.ending for one in records if isinstance(one.event, RunEnded)] == [Cancelled("all via openai")]
+
+
+async def test_who_started_a_response_may_read_it_and_nobody_else_without_the_right() -> None:
+    tokens = (STARTER, token("other", "start"), token("far", "read", tenant="far"))
+    async with serving(MemoryJournal(), agents(), tokens=tokens) as served:
+        async with client_of(served, "desk") as client:
+            made = await client.responses.create(model="helper", input="hello")
+            assert (await client.responses.retrieve(made.id)).output_text == "Hello."
+        for who, error in (("other", openai.PermissionDeniedError), ("far", openai.NotFoundError)):
+            async with client_of(served, who) as client:
+                with pytest.raises(error):
+                    await client.responses.retrieve(made.id)
+
+
+async def test_a_run_that_fails_says_so() -> None:
+    def fails(_request: ModelRequest) -> Scripted:
+        raise ValueError("broken")
+
+    async with (
+        serving(MemoryJournal(), {"helper": Agent(FunctionModel(fails), name="helper")}) as served,
+        client_of(served) as client,
+    ):
+        response = await client.responses.create(model="helper", input="hello")
+        run = response.id.removeprefix("resp_")
+        status = (await served.get(f"/v1/runs/{run}"))["status"]
+        assert response.status == "failed"
+        assert response.error.message.startswith(f"The run ended as {status}, ")
+        assert response.error.message.endswith(f"{served.url}/runs/{run}")
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "problem"),
+    [
+        ({"input": ""}, 422, "invalid"),
+        ({"input": []}, 422, "invalid"),
+        ({"input": [{"role": "assistant", "content": "Hello."}]}, 422, "invalid"),
+        ({"store": False}, 422, "invalid"),
+        ({"tools": [{"type": "web_search"}]}, 400, "no_tools"),
+        ({"model": "gpt-9"}, 422, "agent_unknown"),
+        ({"previous_response_id": "resp_none"}, 404, "no_such_run"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "http://x"}]}]}, 422, "invalid"),
+        ({"input": "x" * 300_000}, 413, "too_large"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_before_a_run_begins(given: Json, status: int, problem: str) -> None:
+    async with serving(MemoryJournal(), agents(), drive=0) as served:
+        reply = await served.ask("POST", PATH, {"model": "helper", "input": "hello", **given})
+        assert (reply.status, reply.problem) == (status, problem)
+        assert (await served.get("/v1/runs"))["runs"] == []
