@@ -39,7 +39,7 @@ async def said(command: Sequence[str], served: Served, folder: Path, given: str 
     }
     text = [one.replace("http://127.0.0.1:7319", served.url) for one in command]
     process = await asyncio.create_subprocess_exec(*text, env=env, cwd=folder, stdin=PIPE, stdout=PIPE)
-    async with asyncio.timeout(LIMIT_S):
+    async with asyncio.timeout(4 * LIMIT_S):  # it loads a client
         told = (await process.communicate(given.encode()))[0].decode()
     assert process.returncode == 0
     return told

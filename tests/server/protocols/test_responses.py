@@ -13,6 +13,7 @@ from server_agents import agents
 from server_world import LIMIT_S, Served, serving, token, token_of
 
 from surefoot import Agent, MemoryJournal
+from surefoot.server.bounds import Limits
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.events import CallJudged, RunEnded, RunStarted
 from surefoot.types.messages import ModelMessage, ModelRequest
@@ -148,6 +149,23 @@ async def test_a_question_is_a_request_for_approval(is_yes: bool, stream: bool) 
         assert await heard(store, first.id) == [("allow" if is_yes else "deny", "all via openai")]
         assert (await client.responses.create(**given)).output_text == "It is done."  # a client that tries again
         assert len(await heard(store, first.id)) == 1
+
+
+async def test_an_answer_is_waited_for_while_another_has_the_run() -> None:
+    store = MemoryJournal()
+    limits = Limits(requests_s=10_000, burst=10_000, word_s=0.0)
+    async with serving(store, agents(), limits=limits) as served, client_of(served) as client:
+        first = await client.responses.create(model="mailer", input=MAIL)
+        held = await store.open(first.id.removeprefix("resp_"))
+        said = {"type": "mcp_approval_response", "approval_request_id": first.output[0].id, "approve": True}
+        answering = asyncio.ensure_future(client.responses.create(model="mailer", input=[said]))
+        while not await held.words():  # noqa: ASYNC110  # said over HTTP
+            await asyncio.sleep(0)
+        for _ in range(200):  # turns in which it finds that the run is taken
+            await asyncio.sleep(0)
+        assert not answering.done()
+        await held.release()
+        assert (await answering).output_text == "It is done."
 
 
 async def test_an_answer_takes_the_right_and_the_question_that_waits() -> None:

@@ -169,10 +169,9 @@ class Conversation(Response):
     ) -> CallToolResult | InputRequiredResult:
         """What a run has come to once it stands, or after a while; what it asks meanwhile, the client shows."""
         asked, told = self._asked, set(said)
-        for name, form in said.items():
-            await fill_in(asked, run, name, form)
+        heard = [await fill_in(asked, run, name, form) for name, form in said.items()]
         until = time.monotonic() + asked.site.limits.call_s
-        run = await stood(asked, run, asked.site.limits.call_s)
+        run = await stood(asked, run, asked.site.limits.call_s, past=-1 if all(heard) else run.events)
         if shows_forms(context.session.client_capabilities):
             if due := {name: form for name, form in (await forms_of(asked, run)).items() if name not in told}:
                 return InputRequiredResult(input_requests=dict(due), request_state=run.run_id)

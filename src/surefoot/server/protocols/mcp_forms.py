@@ -48,17 +48,21 @@ async def forms_of(asked: Asked[Any, Any], run: RunSummary) -> dict[str, ElicitR
     }
 
 
-async def fill_in(asked: Asked[Any, Any], run: RunSummary, name: str, given: object) -> None:
-    """Take what came back for a form; declining says no, and closing it says nothing. Raises `Problem`."""
+async def fill_in(asked: Asked[Any, Any], run: RunSummary, name: str, given: object) -> bool:
+    """Take what came back for a form: declining says no, closing it nothing. Whether there is nothing left to hear.
+
+    Raises `Problem`.
+    """
     result = checked(ElicitResult, given)
     if result.action == "cancel":
-        return
+        return True
     said = checked(Decision, result.content or {}) if result.action == "accept" else Decision(decision="deny")
     try:
-        await answer(asked, run, name, "mcp", said.reason, is_yes=said.decision == "approve")
+        return await answer(asked, run, name, "mcp", said.reason, is_yes=said.decision == "approve")
     except Problem as problem:
         if problem.name != "not_waiting":  # somebody else was first: how the run stands tells it
             raise
+        return True
 
 
 class Reply:

@@ -175,7 +175,8 @@ async def _approved(asked: Asked[None, Create], said: list[Approval]) -> tuple[R
         raise Problem("invalid", "input: answer the requests of one response at a time")
     run = await _run(asked, names[0][0])
     for one, (*_, name) in zip(said, names, strict=True):
-        await answer(asked, run, name, "openai", one.reason or "", is_yes=one.approve)
+        if not await answer(asked, run, name, "openai", one.reason or "", is_yes=one.approve):
+            await stood(asked, run, past=run.events, goes_on=True)
     return await asked.site.store.summary(run.run_id), run.events
 
 

@@ -73,8 +73,11 @@ async def asks_of(asked: Asked[Any, Any], run: RunSummary) -> dict[str, Question
     return {f"{one.digest}:{one.asked_at:.3f}:{one.call}": one for one in waiting if one.about != "in_doubt"}
 
 
-async def answer(asked: Asked[Any, Any], run: RunSummary, name: str, via: str, reason: str, *, is_yes: bool) -> None:
-    """Answer a question by its name. Raises `Problem`, also where the token may not or another question waits now."""
+async def answer(asked: Asked[Any, Any], run: RunSummary, name: str, via: str, reason: str, *, is_yes: bool) -> bool:
+    """Answer a question by its name; whether the run has heard it, which after a while it may not have.
+
+    Raises `Problem`, also where the token may not answer, or another question waits now.
+    """
     if "approve" not in asked.token.rights:
         raise Problem("forbidden", "answering takes the right approve")
     digest, _, rest = name.partition(":")
@@ -83,7 +86,8 @@ async def answer(asked: Asked[Any, Any], run: RunSummary, name: str, via: str, r
         raise Problem("invalid", "answer a question by the name under which it was asked")
     said = ((call, digest),)
     word = Approve(said, by, reason) if is_yes else Refuse(said, by, reason)
-    await heard(replace(asked, key=f"{via} {name} {is_yes}"), run, word)
+    posted, _ = await heard(replace(asked, key=f"{via} {name} {is_yes}"), run, word)
+    return bool(posted.outcome)
 
 
 async def cancel(asked: Asked[Any, Any], run_id: str, via: str, reason: str = "") -> RunSummary:
