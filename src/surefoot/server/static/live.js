@@ -40,6 +40,7 @@ class Live {
 	}
 	async refresh() {
 		const [summary, state] = await Promise.all(["", "/state"].map((more) => get(this.path + more, this.stop.signal)));
+		if (summary.change < this.summary?.change) return; // an earlier look that came later: it may ask what was answered
 		Object.assign(this, { summary, state });
 		await this.reach(summary.damaged ? summary.damaged.at : Math.max(state.total, summary.events));
 	}
