@@ -1,4 +1,4 @@
-// The run that is looked at, shared by its views and kept new by its stream.
+// The run that all views look at, new by its stream.
 
 import { follow, get, signal } from "./api.js";
 import { isOver, paint, runPath } from "./parts.js";
@@ -12,7 +12,7 @@ export function openRun(id) {
 	}
 	return held;
 }
-/** Lets the run go, unless the address is a view of it. */
+/** Lets the run go, unless a view of it is open. */
 export function keepRun(path) {
 	if (!held || path === runPath(held.id) || path.startsWith(runPath(held.id, "/"))) return;
 	held.stop.abort();
@@ -40,7 +40,7 @@ class Live {
 	}
 	async refresh() {
 		const [summary, state] = await Promise.all(["", "/state"].map((more) => get(this.path + more, this.stop.signal)));
-		if (summary.change < this.summary?.change) return; // an earlier look that came later: it may ask what was answered
+		if (summary.change < this.summary?.change) return; // come late
 		Object.assign(this, { summary, state });
 		await this.reach(summary.damaged ? summary.damaged.at : Math.max(state.total, summary.events));
 	}
