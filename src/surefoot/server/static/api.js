@@ -1,4 +1,4 @@
-// The server as the page sees it: token, requests, problems, and streams that resume.
+// The server, as the page sees it: token, requests, problems, streams.
 
 const KEY = "surefoot.token";
 const tokenOf = (address) => new URLSearchParams(address.split("#")[1]).get("t");
@@ -28,7 +28,7 @@ class Problem extends Error {
 	}
 }
 
-// Controls, bidi marks and what is invisible are written out, should the server have missed them.
+// Writes out controls, bidi marks and invisible characters, if the server missed any.
 const HIDDEN = /(?![\n\t])[\p{C}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0e\uffa0\u{e0100}-\u{e01ef}]/gu;
 const written = (char) => `\\${char.length > 1 ? "U" : "u"}${char.codePointAt(0).toString(16).padStart(4 * char.length, "0")}`;
 export const visible = (text) => text.replace(HIDDEN, written);
