@@ -5,24 +5,27 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import unquote
 
 import orjson
 import typer
 
 from surefoot.cli.doctor import installed
-from surefoot.cli.options import JournalOption, RunArgument
+from surefoot.cli.options import JournalOption
 from surefoot.cli.setup import find, journal_hint, with_journal
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.journal.transfer import MOST, lines_of
 from surefoot.telling.export import Form
 from surefoot.telling.export import export as text_of
 from surefoot.telling.otlp import otlp as as_otlp
 from surefoot.telling.span_records import Place, SpanRecord
 from surefoot.telling.spans import spans_of
 from surefoot.telling.text import without_password
-from surefoot.types.errors import SurefootError
+from surefoot.types.errors import SurefootError, UsageError
 
 _AT_ONCE = 1000
 _LIMIT_S = 30.0
@@ -31,8 +34,11 @@ _PATH = "/v1/traces"
 
 def export(
     *,
-    run_id: RunArgument,
-    form: Annotated[Form, typer.Option(help="Markdown, one page of HTML, or the records as JSON lines.")] = "md",
+    run_ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="Id of the run, or the beginning of it.")],
+    form: Annotated[
+        Form | Literal["journal"],
+        typer.Option(help="Markdown, one page of HTML, its records as JSON lines; or runs for `surefoot import`."),
+    ] = "md",
     otlp: Annotated[bool, typer.Option("--otlp", help="As spans of OpenTelemetry, sent to a collector.")] = False,
     endpoint: Annotated[
         str, typer.Option(envvar="OTEL_EXPORTER_OTLP_ENDPOINT", help="The collector, which takes OTLP over HTTP.")
@@ -45,10 +51,18 @@ def export(
     ] = None,
     journal: JournalOption = None,
 ) -> None:
-    """Write a run as a text to keep, or send it to a collector of traces, with the runs of agents that it has asked."""
+    """Write a run as a text to keep, or send it to a collector of traces, with the runs of agents that it has asked.
+
+    With --form journal: write one or more runs, with those whose records they share, for another journal.
+    """
+    if form != "journal" and len(run_ids) > 1:
+        raise UsageError(f"--form {form} is for one run; leave the others out, or use --form journal")
 
     async def exported(store: SqliteJournal) -> None:
-        found = await find(store, run_id, journal_hint(journal))
+        hint = journal_hint(journal)
+        if form == "journal":
+            return await _moved(store, [(await find(store, one, hint)).run_id for one in run_ids], output)
+        found = await find(store, run_ids[0], hint)
         if otlp:
             await _sent(store, found.run_id, endpoint, output, content=content)
         elif output is None:
@@ -57,8 +71,18 @@ def export(
             with output.open("w", encoding="utf-8") as file:
                 file.writelines(text_of(found.records, form, found.run_id))
         found.whole()
+        return None
 
     with_journal(journal, exported, read_only=True)
+
+
+async def _moved(store: SqliteJournal, run_ids: Sequence[str], output: Path | None) -> None:
+    """Write runs as they are, with those of agents that they have asked, for `surefoot import`."""
+    inner = [one for run_id in run_ids for one in await store.beginning(f"{run_id}.", MOST)]
+    lines = lines_of(store, [*run_ids, *inner])
+    with nullcontext(sys.stdout) if output is None else output.open("w", encoding="utf-8") as file:
+        async for line in lines:
+            file.write(line + "\n")
 
 
 async def _sent(store: SqliteJournal, run_id: str, endpoint: str, output: Path | None, *, content: bool) -> None:

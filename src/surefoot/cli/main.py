@@ -111,7 +111,7 @@ def commands() -> typer.Typer:
     """All commands. They are loaded only here, since they need the packages of the extra `cli`."""
     import typer  # noqa: PLC0415
 
-    from surefoot.cli import chat, check, conduct, doctor, export, rows, runs, serve, stores, worker  # noqa: PLC0415
+    from surefoot.cli import chat, check, conduct, doctor, export, journal, rows, runs, serve, stores, worker  # noqa: PLC0415
 
     about = "Run tool-using LLM agents that test a foothold before they put weight on it."
     app = typer.Typer(
@@ -155,7 +155,8 @@ def commands() -> typer.Typer:
         doctor.doctor,
     ):
         app.command(epilog=HELP if command in driving else None)(command)
-    app.add_typer(stores.journal_app, name="journal")
+    app.command(name="import")(journal.import_)
+    app.add_typer(journal.app, name="journal")
     app.add_typer(stores.app, name="knowledge")
     app.add_typer(check.app, name="mcp")
     app.add_typer(doctor.app, name="model")

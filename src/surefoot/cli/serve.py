@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import logging
 import os
 import sys
@@ -18,7 +17,7 @@ import typer
 
 from surefoot.cli.agents_file import agents_in
 from surefoot.cli.options import JournalOption
-from surefoot.cli.setup import journal_path, opened
+from surefoot.cli.setup import journal_path, opened, user_name
 from surefoot.cli.worker import driven_at_once
 from surefoot.types.errors import UsageError, extra_needed
 from surefoot.worker import Worker
@@ -149,16 +148,8 @@ def _keys(tokens: Path | None, *, no_token: bool) -> tuple[Keyring, str]:
     if tokens is not None:
         return Keyring(tokens_in(tokens)), ""
     secret = new_token()
-    everything = Token(_user(), digest_of(secret), frozenset(RIGHTS))
+    everything = Token(user_name(), digest_of(secret), frozenset(RIGHTS))
     return (Keyring((), everything), "") if no_token else (Keyring((everything,)), secret)
-
-
-def _user() -> str:
-    """The name of the system's user."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # one without an entry in the list of users
-        return "local"
 
 
 @token_app.command("new")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import json
 import os
 import shlex
@@ -24,6 +25,7 @@ from surefoot.core.plan.child import owner_of
 from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.core.state.window import READ_RESULT
 from surefoot.journal.heads import heads_of
+from surefoot.journal.memory import store_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.names import resolve
 from surefoot.run import Run
@@ -62,6 +64,21 @@ def journal_path(given: Path | None) -> Path:
 def journal_hint(given: Path | None) -> str:
     """What a command needs besides to find the same journal again."""
     return f" --journal {shlex.quote(str(given))}" if given else ""
+
+
+def user_name() -> str:
+    """The name of the system's user."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # one without an entry in the list of users
+        return "local"
+
+
+def store_at(place: str, *, make: bool = False, read_only: bool = False) -> JournalStore:
+    """The journal of that file or address. Raises as `opened` does."""
+    if "://" in place:
+        return store_of(place)
+    return opened(Path(place).absolute(), make=make, read_only=read_only)
 
 
 def opened(path: Path, *, make: bool = False, read_only: bool = False) -> SqliteJournal:
@@ -151,10 +168,14 @@ async def question_within(store: JournalStore, found: Found, call: Call) -> list
 
 
 def with_journal(
-    journal: Path | None, work: Callable[[SqliteJournal], Coroutine[object, object, T]], *, read_only: bool = False
+    journal: Path | None,
+    work: Callable[[SqliteJournal], Coroutine[object, object, T]],
+    *,
+    read_only: bool = False,
+    make: bool = False,
 ) -> T:
     """What `work` gives with the journal open."""
-    store = opened(journal_path(journal), read_only=read_only)
+    store = opened(journal_path(journal), read_only=read_only, make=make)
 
     async def closed_after() -> T:
         try:

@@ -1,11 +1,10 @@
-"""The commands that keep what is stored: `journal backup`, `verify`, `accept`, and `knowledge add`, `search` etc."""
+"""The commands of the knowledge store: `knowledge add`, `search`, `import` and `verify`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -13,19 +12,12 @@ from typing import Annotated, TypeVar, cast
 
 import typer
 
-from surefoot.cli.exits import DONE, JOURNAL_TROUBLE, code_of
 from surefoot.cli.live import put, stdout
-from surefoot.cli.options import ByOption, JournalOption, JsonOption
-from surefoot.cli.setup import journal_hint, journal_path, opened
-from surefoot.journal.heads import heads_of
-from surefoot.journal.upkeep import RunFault
-from surefoot.journal.upkeep import accept as accepted
-from surefoot.journal.upkeep import backup as backed_up
-from surefoot.journal.upkeep import verify as verified
+from surefoot.cli.options import ByOption, JsonOption
 from surefoot.knowledge.bridge import OPERATOR, KnowledgeBridge
 from surefoot.knowledge.tools import entry_from
-from surefoot.telling.text import Line, count, json_line, one_line, visible
-from surefoot.types.errors import ConfigError, JournalError, UsageError
+from surefoot.telling.text import Line, count, json_line, visible
+from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.knowledge import LEAST_LIMIT, MOST_LIMIT, ConventionResult, ConventionsConfig, Knowledge
 
 T = TypeVar("T")
@@ -33,72 +25,7 @@ T = TypeVar("T")
 STORE_VARIABLE = "SUREFOOT_KNOWLEDGE"
 _DEFAULT = Path(".surefoot", "knowledge.db")
 
-journal_app = typer.Typer(
-    help="Keep a journal safe: copy it, prove it, decide about lost records.", no_args_is_help=True
-)
 app = typer.Typer(help="What is known about a workspace: facts, and conventions of its folders.", no_args_is_help=True)
-
-
-@journal_app.command()
-def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file; `FILE.heads` is made beside it.")],
-    journal: JournalOption = None,
-) -> None:
-    """Copy the journal to FILE, even while runs are driven, and prove the copy."""
-    faults = backed_up(_there(journal), file.absolute())
-    heads = heads_of(file)
-    both = f" and {visible(heads.name)}; keep both" if heads.exists() else ""
-    put(stdout(), [Line(f"copied to {visible(str(file))}{both}")])
-    _report(faults)
-
-
-@journal_app.command(name="verify")
-def prove(journal: JournalOption = None) -> None:
-    """Prove the journal: its pages, each run's chain and length, and that it folds. One line for each faulty run."""
-    _report(verified(_there(journal)))
-
-
-@journal_app.command()
-def accept(
-    *,
-    by: ByOption,
-    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN...", help="Whole ids of runs.")] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="All runs with lost records, as `verify` lists them.")
-    ] = False,
-    journal: JournalOption = None,
-) -> None:
-    """Let runs go on without their lost records. A call that only those mention may be made again: look first."""
-    if bool(runs) == everything:
-        raise UsageError("name the runs to accept, or --all")
-    path = _there(journal)
-    code = DONE
-    for run_id in runs or [fault.run_id for fault in verified(path) if fault.is_lost]:
-        try:
-            left = asyncio.run(accepted(path, run_id, by))
-        except (JournalError, UsageError) as error:  # the others are looked at all the same
-            code = max(code, code_of(error))
-            print(f"surefoot: {one_line(str(error))}", file=sys.stderr)
-            continue
-        told = "is gone; its id is free"
-        if left.has_ended:
-            told = f"stays as it ended, with {count(left.records, 'record')}"
-        elif left.records:
-            told = f"goes on after {count(left.records, 'record')}: surefoot resume {run_id}{journal_hint(journal)}"
-        put(stdout(), [Line(f"run {visible(run_id)} {visible(told)}")])
-    raise typer.Exit(code)
-
-
-def _there(journal: Path | None) -> Path:
-    return opened(journal_path(journal)).path
-
-
-def _report(faults: Sequence[RunFault]) -> None:
-    put(stdout(), [Line(one_line(fault.message), "bad") for fault in faults] or [Line("all is well")])
-    raise typer.Exit(JOURNAL_TROUBLE if faults else DONE)
-
-
-# ------------------------------------------------------------------ knowledge
 
 
 class Kind(StrEnum):

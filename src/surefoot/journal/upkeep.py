@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
 from surefoot.journal.codec import RunRow, genesis
 from surefoot.journal.heads import Head, Heads, head_of, heads_of
 from surefoot.journal.sqlite import SqliteJournal
@@ -26,6 +27,7 @@ from surefoot.journal.sqlite_read import ACCEPT, Reader
 from surefoot.journal.sqlite_write import sync_file, sync_folder
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import RunEnded, RunResumed
+from surefoot.types.ports import JournalStore
 
 _ALL_RUNS = "SELECT number, run_id FROM run ORDER BY number"
 _CUT_FORKS = """
@@ -125,6 +127,23 @@ async def accept(path: Path, run_id: str, by: str) -> Accepted:
         finally:
             await store.aclose()
     return left
+
+
+async def faults_of(store: JournalStore, run_id: str, *, replays: bool) -> list[RunFault]:
+    """What is wrong with a run of any store: its chain, whether it can be folded, and whether it replays alike."""
+    try:
+        records, wrong = await store.read_recorded(run_id)
+    except JournalError as error:
+        return [RunFault(run_id, str(error))]
+    if wrong:
+        return [RunFault(run_id, wrong)]
+    events = [record.event for record in records]
+    try:
+        fold(events)
+        differs_at = replay(events).differs_at if replays else None
+    except Exception as error:  # noqa: BLE001 - as in `_fault`
+        return [RunFault(run_id, f"run {run_id}: its records cannot be folded: {type(error).__name__}: {error}")]
+    return [] if differs_at is None else [RunFault(run_id, f"run {run_id}: record {differs_at} replays differently")]
 
 
 def _fault(reader: Reader, run_id: str) -> RunFault | None:

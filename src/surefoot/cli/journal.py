@@ -1,0 +1,244 @@
+"""The commands that look after journals: `journal backup`, `verify`, `accept`, `copy` and `prune`; and `import`."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Annotated
+
+import typer
+
+from surefoot.cli.exits import DONE, JOURNAL_TROUBLE, code_of
+from surefoot.cli.live import put, stdout
+from surefoot.cli.options import ByOption, JournalOption
+from surefoot.cli.setup import journal_hint, journal_path, opened, store_at, user_name, with_journal
+from surefoot.journal.heads import heads_of
+from surefoot.journal.prune import Wanted, due, prune
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.journal.transfer import MOST, copy, pieces_in, take_in
+from surefoot.journal.upkeep import RunFault, faults_of
+from surefoot.journal.upkeep import accept as accepted
+from surefoot.journal.upkeep import backup as backed_up
+from surefoot.journal.upkeep import verify as verified
+from surefoot.runtime.pins import PINS
+from surefoot.runtime.trajectories import PATHS
+from surefoot.telling.text import Line, count, one_line, visible, without_password
+from surefoot.types.errors import JournalError, UsageError
+from surefoot.types.ports import JournalStore
+
+_EVERY_S = 2.0
+
+app = typer.Typer(
+    help="Look after a journal: back it up, prove it, copy it, remove old runs, decide about lost records.",
+    no_args_is_help=True,
+)
+
+
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file; `FILE.heads` is made beside it.")],
+    journal: JournalOption = None,
+) -> None:
+    """Copy the journal to FILE, even while runs are driven, and prove the copy."""
+    faults = backed_up(_there(journal), file.absolute())
+    heads = heads_of(file)
+    both = f" and {visible(heads.name)}; keep both" if heads.exists() else ""
+    put(stdout(), [Line(f"copied to {visible(str(file))}{both}")])
+    _report(faults)
+
+
+@app.command(name="verify")
+def prove(
+    *,
+    sample: Annotated[int, typer.Option(metavar="N", min=0, help="Also replay so many runs, picked at random.")] = 0,
+    journal: JournalOption = None,
+) -> None:
+    """Prove the journal: its pages, each run's chain and length, and that it folds. One line for each faulty run."""
+
+    async def proved(store: JournalStore) -> list[RunFault]:
+        ids = await store.beginning("", MOST)
+        faults = list[RunFault]()
+        if isinstance(store, SqliteJournal):
+            faults += verified(store.path)
+        else:
+            faults += await _proven(store, ids, "checked", replays=False)
+        whole = sorted(set(ids) - {fault.run_id for fault in faults})
+        picked = random.sample(whole, min(sample, len(whole)))
+        return faults + await _proven(store, picked, "replayed", replays=True)
+
+    _report(with_journal(journal, proved, read_only=True))
+
+
+async def _proven(store: JournalStore, ids: Sequence[str], done: str, *, replays: bool) -> list[RunFault]:
+    progress, faults = Progress(done), list[RunFault]()
+    for number, run_id in enumerate(ids, 1):
+        faults += await faults_of(store, run_id, replays=replays)
+        progress.tell(number, len(ids))
+    return faults
+
+
+@app.command(name="copy")
+def copied(
+    *,
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A journal: its file, or the address of a database.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="Another one; a file is made where there is none.")],
+    since: Annotated[
+        str, typer.Option(metavar="AGE", help="Only runs that have changed in that time, such as 12h or 7d.")
+    ] = "",
+) -> None:
+    """Copy all runs to another journal, as they are. Again goes on where it was cut, and adds what is new.
+
+    No worker takes up a copied run that has not ended before somebody says so: `surefoot resume` does.
+    """
+
+    async def all_copied(here: JournalStore, there: JournalStore) -> tuple[int, list[str]]:
+        progress, faults, number = Progress("copied"), list[str](), 0
+        async for moved in copy(here, there, time.time() - seconds_in(since, "--since") if since else None):
+            number += 1
+            progress.tell(number, moved.runs)
+            faults += [f"run {moved.run_id} was not copied: {moved.fault}"] if moved.fault else []
+        for name in (PINS, PATHS):
+            if data := await here.side.get(name):
+                await there.side.put(name, data, b"")  # where there are some, those count
+        return number - len(faults), faults
+
+    async def closed_after() -> tuple[int, list[str]]:
+        here, there = store_at(source, read_only=True), store_at(target, make=True)
+        try:
+            return await all_copied(here, there)
+        finally:
+            await here.aclose()
+            await there.aclose()
+
+    number, faults = asyncio.run(closed_after())
+    put(stdout(), [Line(f"copied {count(number, 'run')} to {visible(without_password(target))}")])
+    put(stdout(), [Line(one_line(fault), "bad") for fault in faults])
+    raise typer.Exit(JOURNAL_TROUBLE if faults else DONE)
+
+
+@app.command(name="prune")
+def pruned(
+    *,
+    older: Annotated[str, typer.Option(metavar="AGE", help="Runs that ended longer ago than this, such as 90d.")],
+    status: Annotated[
+        list[str] | None, typer.Option(help="Only runs that ended so, such as completed. Repeatable.")
+    ] = None,
+    keep_label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LABEL", help="Keep runs with this label: NAME or NAME=VALUE."),
+    ] = None,
+    by: Annotated[str, typer.Option(help="Who removes them; goes on record.", show_default="your user name")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many runs would go.")] = False,
+    journal: JournalOption = None,
+) -> None:
+    """Remove whole runs that ended long ago, for good; never one whose records a fork or a later turn shares.
+
+    A line for each stays beside the journal: its id, the hash of its last record, who removed it and when.
+    """
+    wanted = Wanted(time.time() - seconds_in(older, "--older"), status or (), keep_label or ())
+
+    async def gone(store: JournalStore) -> int:
+        ids, number, progress = await due(store, wanted), 0, Progress("removed")
+        if dry_run:
+            return len(ids)
+        async for number in prune(store, ids, by or user_name()):
+            progress.tell(number, len(ids))
+        return number
+
+    number = with_journal(journal, gone)
+    put(stdout(), [Line(f"{count(number, 'run')} would be removed" if dry_run else f"removed {count(number, 'run')}")])
+
+
+def import_(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Runs of `surefoot export RUN... --form journal`; - is stdin.")
+    ] = Path("-"),
+    journal: JournalOption = None,
+) -> None:
+    """Take runs into the journal that were exported from another one, as they are. All of FILE is checked first."""
+
+    async def taken(store: JournalStore, lines: IO[str]) -> int:
+        number, progress = 0, Progress("imported")
+        lines.seek(0)
+        async for _ in take_in(store, lines):
+            number += 1
+            progress.tell(number, 0)
+        return number
+
+    with TemporaryFile("w+", encoding="utf-8") if str(file) == "-" else file.open(encoding="utf-8") as lines:
+        if str(file) == "-":
+            shutil.copyfileobj(sys.stdin, lines)
+            lines.seek(0)
+        for _ in pieces_in(lines):
+            pass
+        number = with_journal(journal, lambda store: taken(store, lines), make=True)
+    put(stdout(), [Line(f"imported {count(number, 'run')}")])
+
+
+class Progress:
+    """Says on standard error, every few seconds, how far long work is."""
+
+    def __init__(self, done: str) -> None:
+        self._done = done
+        self._next = time.monotonic() + _EVERY_S
+
+    def tell(self, number: int, of: int) -> None:
+        """So many of so many are done; 0 where nobody knows how many there are."""
+        if time.monotonic() > self._next:
+            self._next = time.monotonic() + _EVERY_S
+            print(f"{self._done} {number:,}{f' of {of:,}' if of else ''} runs", file=sys.stderr, flush=True)
+
+
+def seconds_in(age: str, option: str) -> float:
+    """An age such as 90d, 12h or 30m, in seconds. Raises `UsageError`."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([dhm])", age.strip())
+    if found is None:
+        raise UsageError(f"{option} {age}: give days, hours or minutes, such as 90d, 12h or 30m")
+    return float(found[1]) * {"d": 86_400, "h": 3_600, "m": 60}[found[2]]
+
+
+@app.command()
+def accept(
+    *,
+    by: ByOption,
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN...", help="Whole ids of runs.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All runs with lost records, as `verify` lists them.")
+    ] = False,
+    journal: JournalOption = None,
+) -> None:
+    """Let runs go on without their lost records. A call that only those mention may be made again: look first."""
+    if bool(runs) == everything:
+        raise UsageError("name the runs to accept, or --all")
+    path = _there(journal)
+    code = DONE
+    for run_id in runs or [fault.run_id for fault in verified(path) if fault.is_lost]:
+        try:
+            left = asyncio.run(accepted(path, run_id, by))
+        except (JournalError, UsageError) as error:  # the others are looked at all the same
+            code = max(code, code_of(error))
+            print(f"surefoot: {one_line(str(error))}", file=sys.stderr)
+            continue
+        told = "is gone; its id is free"
+        if left.has_ended:
+            told = f"stays as it ended, with {count(left.records, 'record')}"
+        elif left.records:
+            told = f"goes on after {count(left.records, 'record')}: surefoot resume {run_id}{journal_hint(journal)}"
+        put(stdout(), [Line(f"run {visible(run_id)} {visible(told)}")])
+    raise typer.Exit(code)
+
+
+def _there(journal: Path | None) -> Path:
+    return opened(journal_path(journal)).path
+
+
+def _report(faults: Sequence[RunFault]) -> None:
+    put(stdout(), [Line(one_line(fault.message), "bad") for fault in faults] or [Line("all is well")])
+    raise typer.Exit(JOURNAL_TROUBLE if faults else DONE)

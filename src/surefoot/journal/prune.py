@@ -1,0 +1,134 @@
+"""Whole runs that ended long ago, taken out of a journal for good.
+
+A run goes with the runs of the agents that it has asked, or none of them goes; and nothing goes whose records are
+shared by a run that stays. What was taken out stays on record beside the runs. Source: spec/scale.md, section 5,
+"Retention".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from surefoot.journal.side import amend
+from surefoot.types.errors import JournalError, RunBusy, UsageError
+from surefoot.types.events import RunEnded
+from surefoot.types.ports import EVERY_RUN, JournalStore, RunSummary
+
+_PIECE = 1_000
+"""Runs that are noted at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which runs may go: ended before `before` (seconds since the epoch), with one of the `statuses` if any are named.
+
+    `kept_labels` are "name" or "name=value": a run that has one of them stays.
+    """
+
+    before: float
+    statuses: Collection[str] = ()
+    kept_labels: Collection[str] = ()
+
+
+async def due(store: JournalStore, wanted: Wanted) -> list[str]:
+    """The ids of the runs that may go, each behind those that share its records. Reads summaries alone."""
+    runs, after, is_more = dict[str, RunSummary](), "", True
+    while is_more:
+        page = await store.list(EVERY_RUN, after, 200)
+        runs.update((one.run_id, one) for one in page.runs)
+        after, is_more = page.next, bool(page.next)
+    family = {run_id: _outermost(runs, run_id) for run_id in runs}
+    needs = defaultdict[str, set[str]](set)  # a family, and those whose records it shares
+    for run_id, run in runs.items():
+        if run.parent in family:
+            needs[family[run_id]].add(family[run.parent])
+    stays = [family[run_id] for run_id, run in runs.items() if not _may_go(run, wanted, is_inner=bool(run.outer))]
+    kept = set(stays)
+    while stays:
+        new = needs[stays.pop()] - kept
+        kept |= new
+        stays += new
+    going = [run_id for run_id in runs if family[run_id] not in kept]
+    depth = {run_id: _depth(runs, run_id) for run_id in going}
+    return sorted(going, key=depth.__getitem__, reverse=True)
+
+
+async def prune(store: JournalStore, run_ids: Sequence[str], by: str) -> AsyncIterator[int]:
+    """Take those runs out, each unless somebody has taken it up meanwhile; gives how many have gone so far.
+
+    Before a run goes, its id, the hash of its last record, `by` whom it is taken out and when stand beside the runs,
+    under `pruned-YEAR`. In the end the bytes that no run refers to are removed. Raises `JournalError`.
+    """
+    gone = 0
+    for at in range(0, len(run_ids), _PIECE):
+        ends = {run_id: end for run_id in run_ids[at : at + _PIECE] if (end := await _end(store, run_id))}
+        now = time.time()
+        told = {run_id: {"hash": end, "by": by, "at": now} for run_id, end in ends.items()}
+        name = f"pruned-{time.gmtime(now).tm_year}"
+        await amend(store.side, name, lambda was, told=told: _written({**_read(was), **told}))
+        left: list[str] = []
+        for run_id in ends:
+            try:
+                await store.delete(run_id)
+                gone += 1
+            except (RunBusy, UsageError):  # it was taken up, or forked, just now
+                left.append(run_id)
+            await asyncio.sleep(0)  # who drives runs here has a turn
+        if left:
+            await amend(
+                store.side,
+                name,
+                lambda was, left=left: _written({key: one for key, one in _read(was).items() if key not in left}),
+            )
+        yield gone
+    await store.sweep()
+
+
+def _may_go(run: RunSummary, wanted: Wanted, *, is_inner: bool) -> bool:
+    has_ended = run.status not in _NOT_ENDED and run.changed_at < wanted.before
+    if is_inner:  # its outer run decides
+        return has_ended
+    labels = {*run.labels, *(f"{name}={value}" for name, value in run.labels.items())}
+    is_wanted = not wanted.statuses or run.status in wanted.statuses
+    return has_ended and is_wanted and labels.isdisjoint(wanted.kept_labels)
+
+
+_NOT_ENDED = frozenset({"running", "paused", "ready", "queued", "interrupted", "set_aside", "damaged"})
+
+
+def _outermost(runs: dict[str, RunSummary], run_id: str) -> str:
+    while (outer := runs[run_id].outer) in runs:
+        run_id = outer
+    return run_id
+
+
+def _depth(runs: dict[str, RunSummary], run_id: str) -> int:
+    depth = 0
+    while (run_id := runs[run_id].parent) in runs:
+        depth += 1
+    return depth
+
+
+async def _end(store: JournalStore, run_id: str) -> str:
+    """The hash of the last record of a run that has ended; "" for one that goes on."""
+    try:
+        records, wrong = await store.read_recorded(run_id, (await store.summary(run_id)).events - 1)
+    except UsageError:  # somebody else was first
+        return ""
+    if wrong:
+        raise JournalError(wrong)
+    return records[-1].hash if len(records) == 1 and isinstance(records[-1].event, RunEnded) else ""
+
+
+def _read(data: bytes) -> dict[str, object]:
+    return orjson.loads(data or b"{}")
+
+
+def _written(pruned: dict[str, object]) -> bytes:
+    return orjson.dumps(pruned, option=orjson.OPT_INDENT_2)

@@ -1,0 +1,257 @@
+"""Runs out of one journal and into another, as they were written: from store to store, or by way of lines of JSON.
+
+The lines are those that a `MemoryJournal` keeps, behind a first line that says what they are; a run's line also tells
+how many records of its own follow. Whoever goes on after a cut, or with a run that has more records by now, gives the
+last record that is there once more, so that each store proves that the two are one.
+Source: spec/scale.md, section 5, "Moving".
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from surefoot.journal.codec import Blob, digest_of, genesis
+from surefoot.journal.raw import proven, references
+from surefoot.types.archive import Origin, Row
+from surefoot.types.errors import JournalError, JournalTooNew, RunUnknown, UsageError
+from surefoot.types.ports import EVERY_RUN, JournalStore, Place, Standing
+
+FORM = 1
+"""The form of the lines."""
+
+PIECE = 500
+"""Records that are taken in at once."""
+
+MOST = 2**31
+"""More runs than there can be."""
+
+_STANDS_STILL = ("approval", "in_doubt", "set_aside")
+"""Standings that are not told by records; a run with any other is taken up by nobody until somebody says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What came of one of so many `runs`: how many records were read of it, or the `fault` for which it was left."""
+
+    run_id: str
+    records: int
+    fault: str
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Records of a run that follow on each other, with the bytes that they refer to.
+
+    The last one of a run in lines tells for what it stands still.
+    """
+
+    origin: Origin
+    rows: Sequence[Row]
+    blobs: Sequence[Blob]
+    is_last: bool = False
+    standing: Standing = ""
+
+
+async def pieces(store: JournalStore, run_id: str, since: int, known: set[str]) -> AsyncIterator[Piece]:
+    """The own records of a run from `since` on; at least one piece. Bytes that are `known` are left out, others added.
+
+    Raises `JournalError`.
+    """
+    origin = await store.origin(run_id)
+    at = max(since, origin.fork)
+    while True:
+        rows = await store.rows(run_id, at, PIECE)
+        new = {digest for row in rows for digest in references(row.body)} - known
+        yield Piece(origin, rows, [(digest, await store.get_blob(digest)) for digest in sorted(new)])
+        known |= new
+        at += len(rows)
+        if len(rows) < PIECE:
+            return
+
+
+async def copy(source: JournalStore, target: JournalStore, since: float | None = None) -> AsyncIterator[Moved]:
+    """Bring all runs of one journal into another, oldest first, or those that have changed `since` that time.
+
+    Runs that are there already, whole or in part, go on where they end. A run that cannot be moved is told with its
+    fault, and the others are moved all the same; so are the runs whose records a run shares.
+    """
+    ids, left = list[str](), set(await source.beginning("", MOST))
+    after, is_more = "", True
+    while is_more:
+        page = await source.list(EVERY_RUN, after, 200)
+        ids += [one.run_id for one in page.runs if since is None or one.changed_at >= since]
+        left.difference_update(one.run_id for one in page.runs)
+        after, is_more = page.next, bool(page.next)
+    ids = [*reversed(ids), *sorted(left)]  # what no list has cannot be read
+    done, known = set[str](), set[str]()
+    for run_id in ids:
+        try:
+            records = sum([await _move(source, target, one, known) for one in await lineage(source, run_id, done)])
+        except (JournalError, UsageError) as error:
+            yield Moved(run_id, 0, str(error), len(ids))
+        else:
+            yield Moved(run_id, records, "", len(ids))
+
+
+async def lineage(store: JournalStore, run_id: str, done: set[str]) -> list[str]:
+    """The run behind those whose records it shares, without those that are `done`; these are done from now on."""
+    found: list[str] = []
+    while run_id and run_id not in done:
+        found.append(run_id)
+        run_id = (await store.origin(run_id)).parent
+    done.update(found)
+    return found[::-1]
+
+
+async def _move(source: JournalStore, target: JournalStore, run_id: str, known: set[str]) -> int:
+    here, records = await source.summary(run_id), 0
+    since = max(min(await _length(target, run_id), here.events) - 1, 0)
+    async for piece in pieces(source, run_id, since, known):
+        await target.adopt(piece.origin, piece.rows, piece.blobs)
+        records += len(piece.rows)
+    await _stand(target, run_id, here.standing)
+    return records
+
+
+async def _length(store: JournalStore, run_id: str) -> int:
+    try:
+        return (await store.summary(run_id)).events
+    except RunUnknown:
+        return 0
+
+
+async def _stand(store: JournalStore, run_id: str, standing: Standing) -> None:
+    """Have a run wait for what it waited for where it came from."""
+    if standing in _STANDS_STILL and (await store.summary(run_id)).standing != standing:
+        await (await store.open(run_id)).release(standing)
+
+
+async def lines_of(store: JournalStore, run_ids: Sequence[str]) -> AsyncIterator[str]:
+    """Runs as lines of JSON, without their ends, behind those whose records they share. Raises `JournalError`."""
+    done, known = set[str](), set[str]()
+    ids = [one for run_id in run_ids for one in await lineage(store, run_id, done)]
+    yield json.dumps({"surefoot": "journal", "form": FORM, "runs": len(ids)})
+    for run_id in ids:
+        summary = await store.summary(run_id)
+        is_first = True
+        async for piece in pieces(store, run_id, 0, known):
+            origin = piece.origin
+            if is_first:
+                told = {"run": run_id, "parent": origin.parent or None, "fork": origin.fork, "began": origin.began}
+                yield json.dumps({**told, "records": summary.events - origin.fork, "standing": summary.standing})
+                is_first = False
+            for digest, data in piece.blobs:
+                yield json.dumps({"blob": digest, "data": b64encode(data).decode()})
+            for row in piece.rows:
+                told = {"seq": row.seq, "at": row.at, "form": row.form, "hash": row.hash.hex()}
+                yield json.dumps({"run": run_id, **told, "body": row.body.decode()})
+
+
+def pieces_in(lines: Iterable[str]) -> Iterator[Piece]:
+    """What lines hold, each proven against those before it. Raises `JournalError`, which names the line."""
+    reader, number = _Lines(), 0
+    try:
+        for number, text in enumerate(lines, 1):  # the last one is named
+            if (piece := reader.take(json.loads(text), is_first=number == 1)) is not None:
+                yield piece
+        if (piece := reader.last()) is not None:
+            yield piece
+    except (AttributeError, KeyError, TypeError, ValueError, JournalError) as error:
+        told = f"{type(error).__name__}: {error}" if isinstance(error, AttributeError | KeyError | TypeError) else error
+        raise JournalError(f"line {number} cannot be taken in: {told}; get the file again, whole") from error
+
+
+async def take_in(store: JournalStore, lines: Iterable[str]) -> AsyncIterator[Moved]:
+    """Keep the runs of such lines. One that is here already must be the same as far as both go.
+
+    Raises `JournalError` for a line, with what precedes it kept; check all of them with `pieces_in` before.
+    """
+    records = 0
+    for piece in pieces_in(lines):
+        await store.adopt(piece.origin, piece.rows, piece.blobs)
+        records += len(piece.rows)
+        if piece.is_last:
+            await _stand(store, piece.origin.run_id, piece.standing)
+            yield Moved(piece.origin.run_id, records, "", 0)
+            records = 0
+
+
+class _Lines:
+    """Lines as they are read. `hashes` are those of all records of each run, shared ones too."""
+
+    def __init__(self) -> None:
+        self.hashes: dict[str, list[bytes]] = {}
+        self.runs = self.due = 0
+        self.run: Origin | None = None
+        self.standing: Standing = ""
+        self.rows: list[Row] = []
+        self.blobs: list[Blob] = []
+        self.digests: set[str] = set()
+
+    def take(self, line: dict[str, Any], *, is_first: bool) -> Piece | None:  # Any: JSON, and what it lacks is said
+        """The piece that ends with this line, or before it."""
+        match line:
+            case {"surefoot": "journal", "form": int(form), "runs": int(runs)} if is_first:
+                if form > FORM:
+                    raise JournalTooNew(f"a later surefoot wrote it (form {form}; this one knows {FORM}): upgrade it")
+                self.runs = runs
+            case _ if is_first:
+                raise ValueError("these are not runs that were exported with `surefoot export RUN --form journal`")
+            case {"blob": str(digest), "data": str(data)}:
+                if digest_of(whole := b64decode(data)) != digest:
+                    raise ValueError("its bytes were altered")
+                self.blobs.append((digest, whole))
+                self.digests.add(digest)
+            case {"run": str(run_id), "fork": int(fork), "began": float(began), "records": int(due)}:
+                before = self._ended()
+                self._begin(Origin(run_id, began, line["parent"] or "", fork), due)
+                self.standing = line["standing"] if line["standing"] in get_args(Standing) else ""
+                return before
+            case {"run": str(run_id), "seq": int(seq)} if self.run is not None and run_id == self.run.run_id:
+                hashes = self.hashes[run_id]
+                row = (seq, line["at"], line["form"], line["body"].encode(), bytes.fromhex(line["hash"]))
+                place = Place(len(hashes), hashes[-1] if hashes else genesis(run_id))
+                self.rows.append(proven(run_id, place, row))
+                if missing := references(self.rows[-1].body) - self.digests:
+                    raise ValueError(f"the bytes of digest {min(missing)}, to which it refers, do not precede it")
+                hashes.append(self.rows[-1].hash)
+                return self._piece(self.run) if len(self.rows) == PIECE else None
+            case _:
+                raise ValueError("it is neither a run, nor a record of the run before it, nor bytes")
+        return None
+
+    def last(self) -> Piece | None:
+        """The last piece. Raises `ValueError` where something is missing behind it."""
+        piece = self._ended()
+        if self.runs:
+            raise ValueError(f"it is the last one, but {abs(self.runs)} runs are {_wrong(self.runs)}")
+        return piece
+
+    def _ended(self) -> Piece | None:
+        """The last piece of the run. Raises `ValueError` where it has other records than were told."""
+        if self.run is None:
+            return None
+        if lacks := self.due - len(self.hashes[self.run.run_id]):
+            raise ValueError(f"run {self.run.run_id} ends there, but {abs(lacks)} of its records are {_wrong(lacks)}")
+        return self._piece(self.run, is_last=True)
+
+    def _piece(self, run: Origin, *, is_last: bool = False) -> Piece:
+        rows, blobs, self.rows, self.blobs = self.rows, self.blobs, [], []
+        return Piece(run, rows, blobs, is_last, self.standing)
+
+    def _begin(self, origin: Origin, due: int) -> None:
+        shared = self.hashes.get(origin.parent, [])[: origin.fork]
+        if origin.run_id in self.hashes or len(shared) != origin.fork or bool(origin.parent) != bool(origin.fork):
+            why = "is there twice" if origin.run_id in self.hashes else "shares records that do not precede it"
+            raise ValueError(f"run {origin.run_id} {why}")
+        self.run, self.due, self.hashes[origin.run_id] = origin, origin.fork + due, shared
+        self.runs -= 1
+
+
+def _wrong(lacks: int) -> str:
+    return "missing" if lacks > 0 else "too many"
