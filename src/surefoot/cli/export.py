@@ -36,7 +36,7 @@ def export(
     *,
     run_ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="Id of the run, or the beginning of it.")],
     form: Annotated[
-        Form | Literal["journal"],
+        Literal[Form, "journal"],
         typer.Option(help="Markdown, one page of HTML, its records as JSON lines; or runs for `surefoot import`."),
     ] = "md",
     otlp: Annotated[bool, typer.Option("--otlp", help="As spans of OpenTelemetry, sent to a collector.")] = False,
