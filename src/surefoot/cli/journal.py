@@ -18,8 +18,9 @@ import typer
 from surefoot.cli.exits import DONE, JOURNAL_TROUBLE, code_of
 from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, JournalOption
-from surefoot.cli.setup import journal_hint, journal_path, opened, store_at, user_name, with_journal
+from surefoot.cli.setup import journal_hint, journal_path, opened, user_name, with_journal
 from surefoot.journal.heads import heads_of
+from surefoot.journal.memory import store_of
 from surefoot.journal.prune import Wanted, due, prune
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.transfer import MOST, copy, pieces_in, take_in
@@ -180,6 +181,13 @@ def import_(
             pass
         number = with_journal(journal, lambda store: taken(store, lines), make=True)
     put(stdout(), [Line(f"imported {count(number, 'run')}")])
+
+
+def store_at(place: str, *, make: bool = False, read_only: bool = False) -> JournalStore:
+    """The journal of that file or address. Raises as `opened` does."""
+    if "://" in place:
+        return store_of(place)
+    return opened(Path(place).absolute(), make=make, read_only=read_only)
 
 
 class Progress:

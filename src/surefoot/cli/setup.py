@@ -25,7 +25,6 @@ from surefoot.core.plan.child import owner_of
 from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.core.state.window import READ_RESULT
 from surefoot.journal.heads import heads_of
-from surefoot.journal.memory import store_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.names import resolve
 from surefoot.run import Run
@@ -72,13 +71,6 @@ def user_name() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # one without an entry in the list of users
         return "local"
-
-
-def store_at(place: str, *, make: bool = False, read_only: bool = False) -> JournalStore:
-    """The journal of that file or address. Raises as `opened` does."""
-    if "://" in place:
-        return store_of(place)
-    return opened(Path(place).absolute(), make=make, read_only=read_only)
 
 
 def opened(path: Path, *, make: bool = False, read_only: bool = False) -> SqliteJournal:
