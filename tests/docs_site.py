@@ -38,6 +38,8 @@ NAMES = {  # page -> its title and the homes of its names
     "plans": ("Plans", "types.plan types.progress advice"),
     "configuration": ("Configuration", "types.config types.knowledge types.prehydration runtime.fetch"),
 }
+FULL_PATH = "\n    options: {show_root_full_path: true}"
+CLASSES_ALONE = "\n    options: {show_root_heading: false, filters: ['!^[a-z_]']}"
 TESTING = "models cassette journals world"
 
 
@@ -59,7 +61,7 @@ def reference() -> Iterator[tuple[str, str]]:
         yield page, f"# {title}\n\nAll of these are imported from `surefoot`.\n\n{api}\n"
     if left:
         log.warning("no page of the reference has %s; name their homes in `NAMES`", ", ".join(sorted(left)))
-    testing = "\n\n".join(f"::: surefoot.testing.{name}" for name in TESTING.split())
+    testing = "\n\n".join(f"::: surefoot.testing.{name}{FULL_PATH}" for name in TESTING.split())
     about = "Doubles for tests of your agents ([how to use them](../testing.md))."
     yield "testing", f"# surefoot.testing\n\n{about}\n\n{testing}\n"
     settings = "\n\n".join(f"## {name}\n\n{table(name)}" for name in TABLES).replace("](", "](../")
@@ -68,7 +70,7 @@ def reference() -> Iterator[tuple[str, str]]:
     events = "\n\n".join(f"::: {one.__module__}.{one.__name__}" for one in events_of(Event))
     about = "The records of a journal ([a line for each](../how-it-works.md#the-events-of-a-run))."
     yield "events", f"# Events\n\n{about}\n\n{events}\n"
-    yield "errors", "# Errors\n\n::: surefoot.types.errors\n"
+    yield "errors", f"# Errors\n\n::: surefoot.types.errors{CLASSES_ALONE}\n"
     yield "commands", command_line()
 
 
