@@ -164,12 +164,12 @@ class Activities:
         raise AssertionError
 
     @activity.defn
-    async def hear(self, batch: Batch, is_thinking: bool) -> Piece:
+    async def hear(self, batch: Batch, is_thinking: bool, acting: list[str]) -> Piece:
         """Put on record what was said to a run that stands at that place; records that it has been given since."""
         opened, place = await self._opened(batch.held), Place(batch.seq, bytes.fromhex(batch.hash))
         if opened.journal.place == place:
             state = await self._state(batch.held, batch.seq)
-            events, heard = await hear(self._store, opened.journal, state, is_thinking)
+            events, heard = await hear(self._store, opened.journal, state, is_thinking, acting)
             if heard:
                 await opened.journal.append(events, "written", heard=heard, at=batch.at, place=place)
         return await self._piece(opened, batch.seq)

@@ -236,10 +236,12 @@ class RunWorkflow:
 
     async def _hear(self) -> None:
         """Put on record what was said. While a model is asked, what the user adds waits for the next request."""
-        thinking = any(isinstance(one.move if isinstance(one, Within) else one, Think) for one in self._making)
+        making = [one.move if isinstance(one, Within) else one for one in self._making]
+        thinking = any(isinstance(one, Think) for one in making)
         self._has_words, self._are_held_back = False, thinking
+        acting = [one.call_id for one in making if isinstance(one, Act | moves.Probe)]
         STATES.put(self._held, self._state)
-        self._add(await self._written(Activities.hear, self._batch((), "written"), thinking))
+        self._add(await self._written(Activities.hear, self._batch((), "written"), thinking, acting))
 
     async def _make(self, move: WorldMove, state: State) -> None:
         """Have an activity make a move. What must not be made twice is never tried again."""
