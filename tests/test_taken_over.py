@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from records import events_of
+from records import events_of, until
 from surefoot import Agent, GuardConfig, tool
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
@@ -169,28 +169,54 @@ class Shaky(MemoryJournal):
     troubles = 0
 
     async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
+        self.check()
+        return await super().claim(agents, limit, lease_s)
+
+    async def renew(self, lease_s: float) -> Collection[str]:
+        self.check()
+        return await super().renew(lease_s)
+
+    def check(self) -> None:
         if self.troubles:
             self.troubles -= 1
             raise JournalError("the disk is full")
-        return await super().claim(agents, limit, lease_s)
 
 
-async def test_a_worker_outlives_a_journal_that_is_away_for_a_moment() -> None:
-    store = Shaky()
-    agent = Agent(FunctionModel(lambda _: ModelMessage("assistant", "Done.")), journal=store, name="clerk")
+async def completed(store: JournalStore, run_id: str) -> None:
+    async with asyncio.timeout(20):
+        while (await store.summary(run_id)).status != "completed":  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_a_worker_outlives_a_journal_that_is_away() -> None:
+    store, begun = Shaky(), asyncio.Event()
+
+    async def hold() -> str:
+        """Hold on."""
+        if not begun.is_set():
+            begun.set()
+            await asyncio.Event().wait()
+        return "held"
+
+    def model(request: ModelRequest) -> ModelMessage:
+        is_held = any(one.role == "tool" for one in request.messages)
+        return ModelMessage("assistant", "Done.") if is_held else calls(("hold", {}))
+
+    agent = Agent(FunctionModel(model), tools=[tool(hold, effect="read")], journal=store, name="clerk")
     await agent.start("do it", run_id="r1")
     store.troubles = 1
-    worker = Worker(store, {"clerk": agent})
-    running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(20):
-        while (await store.summary("r1")).status != "completed":  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-    store.troubles = 1_000_000
     worker = Worker(store, {"clerk": agent}, lease_s=0.1)
+    running = asyncio.create_task(worker.run())
+    await asyncio.wait_for(begun.wait(), 20)
+    store.troubles = 1_000_000
+    await until(lambda: not worker.driven)  # let go before the lease is over
     with pytest.raises(JournalError, match="disk is full"):
-        await asyncio.wait_for(worker.run(), 20)
-    running.cancel()
-    await asyncio.wait((running,))
+        await asyncio.wait_for(Worker(store, {"clerk": agent}, lease_s=0.1).run(once=True), 20)
+    store.troubles = 0
+    await completed(store, "r1")
+    await worker.drain(1)
+    await asyncio.wait_for(running, 20)
+    await agent.aclose()
 
 
 async def test_a_worker_that_is_cancelled_leaves_no_run_behind_that_goes_on(store: JournalStore) -> None:

@@ -58,7 +58,7 @@ class Worker:
         self._store, self._agents, self._most, self._lease_s, self._tell = store, agents, most, lease_s, tell
         self._tasks: dict[asyncio.Task[None], str] = {}
         self._failures: dict[str, int] = {}
-        self._leave = Leave()
+        self._leave, self._is_over = Leave(), False
         self._woken = asyncio.Event()
         self._renewed = time.monotonic()
 
@@ -72,12 +72,15 @@ class Worker:
         self._woken.set()
 
     async def run(self, *, once: bool = False) -> None:
-        """Drive until `drain`; with `once`, until no run is ready. Raises `JournalError` where the journal is lost."""
+        """Drive until `drain`. Where the journal is away for long, its runs are let go until it is back.
+
+        With `once`, drive until no run is ready; that raises `JournalError` where the journal is away for long.
+        """
         wait_s = _FIRST_LOOK_S
         try:
-            while not self._leave.has_begun:
+            while not self._is_over:
                 self._woken.clear()
-                claimed = await self._look()
+                claimed = await self._look(once=once)
                 if once and not self._tasks and claimed is not None:
                     return
                 wait_s = _FIRST_LOOK_S if claimed else min(wait_s * 1.5, _LAST_LOOK_S)
@@ -91,7 +94,7 @@ class Worker:
         finally:
             await self._settled()
 
-    async def _look(self) -> int | None:
+    async def _look(self, *, once: bool) -> int | None:
         """Take up what is ready and extend the leases; how many runs were taken, None where the journal is away.
 
         Where it is away for long, all runs are let go before the leases are over.
@@ -102,8 +105,11 @@ class Worker:
             claimed = await self._store.claim(self._agents, room, self._lease_s) if room > 0 else ()
         except JournalError:
             if time.monotonic() - self._renewed > self._lease_s * 2 / 3:
-                await self.drain(self._lease_s / 3 - 1)
-                raise
+                self._leave.begin(self._lease_s / 3 - 1)
+                await self._settled()
+                if once:
+                    raise
+                self._leave, self._renewed = Leave(), time.monotonic()
             _LOG.warning("the journal cannot be reached", exc_info=True)
             return None
         if room > 0:
@@ -119,6 +125,7 @@ class Worker:
 
         What is still under way then is left as a crash would leave it. The runs are ready for any other worker.
         """
+        self._is_over = True
         self._leave.begin(grace_s)
         self._woken.set()
         await self._settled()
@@ -146,14 +153,14 @@ class Worker:
     async def _drive(self, claimed: Claimed) -> None:
         """Drive one run as far as it goes. One that makes its driver fail three times is set aside."""
         run_id, watch = claimed.run_id, None if self._tell is None else partial(self._tell, claimed.run_id)
-        agent = self._agents[claimed.agent]
+        agent, leave = self._agents[claimed.agent], self._leave
         try:
-            await agent.drive(claimed, by=self.name, watch=watch, stream=watch is not None, leave=self._leave)
+            await agent.drive(claimed, by=self.name, watch=watch, stream=watch is not None, leave=leave)
         except RunBusy as error:  # others drive it
             _LOG.info("run %s: %s", run_id, error)
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if task is not None and task.cancelling() and not self._leave.has_begun:
+            if task is not None and task.cancelling() and not leave.has_begun:
                 raise
         except Exception as error:  # noqa: BLE001  # whatever it is, the other runs must go on
             failures = self._failures[run_id] = self._failures.get(run_id, 0) + 1
