@@ -30,9 +30,10 @@ from urllib.error import URLError
 
 from judge import Verdict, judge
 from people import AT_WORK, Habits
-from trouble import LIMIT_S, begun, command, speak
+from trouble import AGENTS, LIMIT_S, begun, logged, speak
 from work import note, noted, task_of
 
+from surefoot.cli import process
 from surefoot.journal.memory import store_of
 
 IN_FLIGHT = 20
@@ -58,7 +59,7 @@ class Served:
         log.touch()
         before = log.stat().st_size
         where = ("--journal", self.journal, "--port", "0", "--no-token")
-        self.life = begun(command, self.folder, "", "serve", *where, "--grace", str(GRACE_S), "--drive", "32")
+        self.life = begun(_serve, self.folder, "serve", *where, "--grace", str(GRACE_S), "--drive", "32")
         until = time.monotonic() + LIMIT_S
         while not (told := log.read_text()[before:].partition("surefoot serves ")[2].partition("\n")[0]):
             if not self.life.is_alive() or time.monotonic() > until:
@@ -72,6 +73,13 @@ class Served:
         os.kill(self.life.pid or 0, number)
         self.life.join(LIMIT_S)
         return time.monotonic() - begun_s
+
+
+def _serve(folder: Path, *given: str) -> None:
+    """A life of the server."""
+    logged(folder)
+    sys.argv = ["surefoot", *given, "--agents", str(AGENTS)]
+    process()
 
 
 def start_runs(served: Served, seed: int, most: int, in_flight: int) -> None:

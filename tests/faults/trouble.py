@@ -6,14 +6,15 @@
 
 A schedule says which process gets which signal where, which runs there are and what people do; its seed reproduces it.
 It is over when no run is at work. Then all processes are killed, people settle the doubts by the book, one more worker
-drives what is left, and the judge looks. Workers are `surefoot worker`, forked from here where everything is imported
-already, so this needs POSIX.
+drives what is left, and the judge looks. Processes are forked from here, where everything is imported already, so this
+needs POSIX.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import multiprocessing
 import os
 import random
@@ -28,15 +29,17 @@ from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from database import Database, Harm, harms_of
 from judge import Verdict, judge
 from people import Habits, Person, answer_all
 from work import PLACES, agents, note, task_of
 
-from surefoot.cli import process, serve, worker
+from surefoot.cli.agents_file import agents_in
 from surefoot.journal.memory import store_of
+from surefoot.worker import Worker
 
 FORK = multiprocessing.get_context("fork")
-LOADED = (serve, worker)  # before anything is forked
+AGENTS = Path(__file__).parent / "work.py"
 LEASE_S = 3.0
 LIMIT_S = 60.0
 """Seconds for each half of a schedule, and for a process to end."""
@@ -67,6 +70,7 @@ class Schedule:
     people: Sequence[Sequence[str]] = (("Ada", "Bob"),)
     habits: Habits = Habits()
     work_s: float = 0.01
+    harms: Sequence[Harm] = ()
 
 
 def schedule_of(seed: int) -> Schedule:
@@ -76,7 +80,7 @@ def schedule_of(seed: int) -> Schedule:
     faults = [[_fault(chance, signal.SIGKILL) for _ in range(chance.randint(1, 3))] for _ in range(2)]
     if seed % 4 == 0:
         faults[0][0] = _fault(chance, signal.SIGSTOP)
-    return Schedule(seed, runs, faults)
+    return Schedule(seed, runs, faults, harms=harms_of(chance))
 
 
 def words_of(seed: int) -> Schedule:
@@ -108,19 +112,27 @@ def _fault(chance: random.Random, number: int) -> Fault:
     return Fault(number, f"{chance.choice(PLACES)} {chance.randint(1, 40)}")
 
 
-def command(folder: Path, trip: str, *given: str) -> None:
-    """A life of a process of the command line, which serves the agents of `work.py`; what it says is in the log."""
-    os.environ["FAULTS_TRIP"] = trip
+def logged(folder: Path) -> None:
+    """Have what this process says in the log."""
     log = os.open(folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    sys.argv = ["surefoot", *given, "--agents", str(Path(__file__).parent / "work.py")]
-    process()
+    logging.basicConfig(level=logging.INFO, force=True)
 
 
-def _work(journal: str, folder: Path, trip: str = "", *options: str) -> None:
+def _work(journal: str, folder: Path, trip: str = "", *, once: bool = False) -> None:
     """A life of a worker."""
-    command(folder, trip, "worker", "--journal", journal, "--lease", str(LEASE_S), "--drive", "32", *options)
+    os.environ["FAULTS_TRIP"] = trip
+    logged(folder)
+
+    async def drive() -> None:
+        store = store_of(journal)
+        served = agents_in(AGENTS, store, folder)
+        note(what="born")
+        await Worker(store, served, most=32, lease_s=LEASE_S).run(once=once)
+        await store.aclose()
+
+    asyncio.run(drive())
 
 
 def speak(journal: str, folder: Path, names: Sequence[str], habits: Habits) -> None:
@@ -182,8 +194,9 @@ def begun(target: Callable[..., None], *given: object) -> BaseProcess:
     return one
 
 
-def play(schedule: Schedule, journal: str, folder: Path, between: Callable[[], None] = lambda: None) -> Verdict:
-    """Let a schedule happen, and judge it. `between` is called again and again while it does."""
+def play(schedule: Schedule, folder: Path, database: Database | None) -> Verdict:
+    """Let a schedule happen, in a file or a database, and judge it."""
+    journal = str(folder / "runs.db") if database is None else database.made(folder.name.replace("-", "_").lower())
     os.environ.update(FAULTS_BOOK=str(folder / "book"), FAULTS_WORK_S=str(schedule.work_s))
     asyncio.run(_start(schedule, journal))
     working = partial(begun, _work, journal, folder)
@@ -192,11 +205,11 @@ def play(schedule: Schedule, journal: str, folder: Path, between: Callable[[], N
     people = [
         speaking(names, replace(schedule.habits, seed=at)) for at, names in enumerate(schedule.people, schedule.seed)
     ]
+    harms = [] if database is None else [begun(database.suffer, schedule.harms)]
     since = time.monotonic()
-    while any(one.is_alive() for one in people) or any(place.stopped_s is not None for place in places):
+    while any(one.is_alive() for one in (*people, *harms)) or any(place.stopped_s is not None for place in places):
         for place in places:
             place.look()
-        between()
         time.sleep(_LOOK_S)
     for place in places:
         place.end()
@@ -206,9 +219,14 @@ def play(schedule: Schedule, journal: str, folder: Path, between: Callable[[], N
     settling.join(2 * LIMIT_S)
     last.kill()
     last.join(LIMIT_S)
-    once = working("", "--once")  # hears what was said at the very end
+    once = begun(partial(_work, once=True), journal, folder)  # hears what was said at the very end
     once.join(LIMIT_S)
-    for name, one in (("worker --once", once), ("people", settling), *(("people", one) for one in people)):
+    for name, one in (
+        ("worker --once", once),
+        ("people", settling),
+        *(("people", one) for one in people),
+        *(("harm", one) for one in harms),
+    ):
         if one.exitcode != 0:
             verdict.faults.append(f"{name} ended with {one.exitcode}: {(folder / 'log').read_text()[-2000:]}")
             one.kill()
@@ -238,11 +256,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("kind", choices=kinds)
     parser.add_argument("--count", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--postgres", action="store_true", help="in a database, to which harm is done too")
     given = parser.parse_args(arguments)
-    verdict = Verdict()
+    verdict, root = Verdict(), Path(tempfile.mkdtemp(prefix="faults-"))
+    database = Database(root) if given.postgres else None
     for seed in range(given.first, given.first + given.count):
-        folder = Path(tempfile.mkdtemp(prefix=f"{given.kind}-{seed}-"))
-        one = play(kinds[given.kind](seed), str(folder / "runs.db"), folder)
+        folder = root / f"{given.kind}-{seed}"
+        folder.mkdir()
+        one = play(kinds[given.kind](seed), folder, database)
         one.faults = [f"seed {seed}: {fault}" for fault in one.faults]
         print(
             f"{folder}: {one.waits['a schedule'][0]:.1f} s, faults: {len(one.faults)}",
@@ -250,9 +271,11 @@ def main(arguments: Sequence[str]) -> int:
             sep="\n  ",
             flush=True,
         )
-        if not one.faults:
-            shutil.rmtree(folder)
         verdict.add(one)
+    if database is not None:
+        database.close()
+    if not verdict.faults:
+        shutil.rmtree(root)
     print(verdict.told())
     return 1 if verdict.faults else 0
 

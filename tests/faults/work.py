@@ -170,6 +170,3 @@ agents = {
     ),
     "hasty": Booked(FunctionModel(_reply), tools=_TOOLS, guard=GuardConfig(approval_timeout_s=EXPIRES_S, max_asks=100)),
 }
-
-if "FAULTS_BOOK" in os.environ:
-    note(what="born")
