@@ -125,6 +125,19 @@ async def test_a_run_is_claimed_once_by_whoever_serves_its_agent(store: JournalS
     assert [one.fence > 3 for one in await claimed(store)] == [True]
 
 
+async def test_a_run_that_is_being_opened_is_neither_claimed_nor_opened_again(store: JournalStore) -> None:
+    await queue(store, "r1")
+    (one,) = await claimed(store)
+    run, again, others = await asyncio.gather(
+        store.open("r1", fence=one.fence), store.open("r1"), claimed(store), return_exceptions=True
+    )
+    assert isinstance(again, RunBusy)
+    assert others == []
+    assert not isinstance(run, BaseException)
+    await run.append([RunEnded(Cancelled("mika"))], "written")
+    await run.release()
+
+
 async def test_claims_come_in_the_order_in_which_runs_were_ready_up_to_a_limit(store: JournalStore) -> None:
     for name in ("r1", "r2", "r3"):
         await queue(store, name)

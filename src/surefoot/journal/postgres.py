@@ -17,7 +17,7 @@ from surefoot.journal.postgres_list import Lister
 from surefoot.journal.postgres_open import OpenDatabase, PostgresRun
 from surefoot.journal.postgres_server import Database
 from surefoot.types.archive import Origin, Row
-from surefoot.types.errors import RunBusy, RunExists, UsageError
+from surefoot.types.errors import RunExists, UsageError
 from surefoot.types.events import RunEnded
 from surefoot.types.ports import EVERY_RUN, Claimed, Recorded, RunFilter, RunPage, RunSummary
 from surefoot.types.words import Posted, Word
@@ -57,10 +57,7 @@ class PostgresJournal:
         With `create` the run must be new, or have no records and nobody who drives it: whoever made it died before the
         first.
         """
-        at = await self._at_work()
-        if run_id in at.driven:
-            raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
-        return await at.open(run_id, create=create, fence=fence)
+        return await (await self._at_work()).open(run_id, create=create, fence=fence)
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
         """Make a run that shares the records of `parent` before `at`, at least one. Copies no events."""
@@ -195,9 +192,9 @@ class PostgresJournal:
     async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
         """Take the right to drive up to so many runs of these agents that are ready, or whose driver is gone."""
         at = await self._at_work()
-        held = [*(run.line.number for run in at.driven.values()), *at.claimed.values()]
-        found = await at.inbox.claim(agents, limit, lease_s, held)
-        at.claimed |= {one.run_id: number for number, one in found.items()}
+        async with at.taking:
+            found = await at.inbox.claim(agents, limit, lease_s, at.held)
+            at.claimed |= {one.run_id: number for number, one in found.items()}
         return list(found.values())
 
     async def renew(self, lease_s: float) -> Collection[str]:

@@ -38,6 +38,8 @@ class OpenDatabase:
         self.token = new_token()
         self.driven: dict[str, PostgresRun] = {}
         self.claimed: dict[str, int] = {}
+        self.opening: dict[str, int] = {}
+        self.taking = asyncio.Lock()
         self.database = Database(url)
         self.follower = Follower(self.database)
         self.reader = Reader(self.database)
@@ -51,27 +53,39 @@ class OpenDatabase:
 
     def moved(self) -> None:
         """Go on on this event loop; the one before is not running any more."""
-        self.loop, self._beating = asyncio.get_running_loop(), None
+        self.loop, self._beating, self.taking = asyncio.get_running_loop(), None, asyncio.Lock()
         self.database.moved()
         self.follower.moved()
         self.writer.moved()
 
     async def open(self, run_id: str, *, create: bool, fence: int | None) -> PostgresRun:
         """Become the driver of a run. See `JournalStore.open`."""
-        is_claimed = self.claimed.pop(run_id, None) is not None
-        if not is_claimed:
-            await self.inbox.live(_LEASE_S)
-        made = await self.make(run_id, (None, 0, genesis(run_id)), self.token) if create else None
-        if made is not None:
-            number, began = made
-            line = Line(number, 0, Place(0, genesis(run_id)), replace(NO_RECORDS, run_id=run_id, started_at=began))
-        else:
-            line = await self._taken(run_id, fence, is_new=create)
-        self.writer.forget(line.number)
-        run = self.driven[run_id] = PostgresRun(self, line, is_claimed=is_claimed)
+        if run_id in self.driven or run_id in self.opening:
+            raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
+        is_claimed = run_id in self.claimed
+        self.opening[run_id] = self.claimed.pop(run_id, 0)
+        try:
+            if not is_claimed:
+                await self.inbox.live(_LEASE_S)
+            made = await self.make(run_id, (None, 0, genesis(run_id)), self.token) if create else None
+            if made is not None:
+                number, began = made
+                line = Line(number, 0, Place(0, genesis(run_id)), replace(NO_RECORDS, run_id=run_id, started_at=began))
+            else:
+                line = await self._taken(run_id, fence, is_new=create)
+            self.writer.forget(line.number)
+            run = self.driven[run_id] = PostgresRun(self, line, is_claimed=is_claimed)
+        finally:
+            del self.opening[run_id]
         if not is_claimed and self._beating is None:
             self._beating = asyncio.get_running_loop().create_task(self._beat())
         return run
+
+    @property
+    def held(self) -> Sequence[int]:
+        """The numbers of the runs that are driven here, or are about to be: nobody claims them here again."""
+        driven = (run.line.number for run in self.driven.values())
+        return (*driven, *self.claimed.values(), *self.opening.values())
 
     async def make(self, run_id: str, origin: tuple[int | None, int, bytes], owner: str) -> tuple[int, float] | None:
         """Put a run into the list: its number, and when that was; None where there is one of that id."""
@@ -82,8 +96,10 @@ class OpenDatabase:
         found = await self.reader.find(run_id)
         if is_new and found.row.events:
             raise RunExists(f"there is a run {run_id} in the journal {self.database.name} already; choose another id")
+        self.opening[run_id] = found.row.number
         dead = "" if found.is_driven else found.row.owner
-        fence = await self.inbox.take(run_id, dead, claimed)
+        async with self.taking:  # a claim that is under way does not know of it
+            fence = await self.inbox.take(run_id, dead, claimed)
         if fence is None and claimed is not None:
             raise overtaken(run_id)
         if fence is None:
