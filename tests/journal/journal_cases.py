@@ -125,3 +125,23 @@ def fit_heads(path: Path) -> None:
     finally:
         heads.close()
         db.close()
+
+
+def downgrade(path: Path, form: int) -> None:
+    """Make of a file what an earlier surefoot would have made."""
+    db = sqlite3.connect(path)
+    for name in ("word", "label"):
+        db.execute(f"DROP TABLE {name}")
+    names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='index' AND sql IS NOT NULL")]
+    for name in names:
+        db.execute(f"DROP INDEX {name}")
+    for table, column in (
+        *(("run", column) for column in ("fence", "lease_until", "ready_at")),
+        *(("summary", column) for column in ("status", "standing", "agent", "waits", "change")),
+    ):
+        db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+    if form == 1:
+        db.execute("DROP TABLE summary")
+    db.execute(f"PRAGMA user_version={form}")
+    db.commit()
+    db.close()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from journal_cases import started, story, write
+from journal_cases import downgrade, started, story, write
 
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
@@ -290,7 +290,7 @@ async def test_a_file_of_an_earlier_form_is_listed_by_whoever_only_reads(tmp_pat
     for number in range(3):
         await write(here, f"r{number}", story(f"r{number}"))
     await here.aclose()
-    _downgraded(path, form)
+    downgrade(path, form)
     reader = SqliteJournal(path, read_only=True)
     page = await reader.list(limit=2)
     assert [one.run_id for one in page.runs] == ["r2", "r1"]
@@ -306,23 +306,3 @@ async def test_a_file_of_an_earlier_form_is_listed_by_whoever_only_reads(tmp_pat
     await reader.aclose()
     with pytest.raises(StopAsyncIteration):
         await asyncio.wait_for(waiting, 5)
-
-
-def _downgraded(path: Path, form: int) -> None:
-    """The file as an earlier surefoot would have made it."""
-    db = sqlite3.connect(path)
-    for name in ("word", "label"):
-        db.execute(f"DROP TABLE {name}")
-    names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='index' AND sql IS NOT NULL")]
-    for name in names:
-        db.execute(f"DROP INDEX {name}")
-    for table, column in (
-        *(("run", column) for column in ("fence", "lease_until", "ready_at")),
-        *(("summary", column) for column in ("status", "standing", "agent", "waits", "change")),
-    ):
-        db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-    if form == 1:
-        db.execute("DROP TABLE summary")
-    db.execute(f"PRAGMA user_version={form}")
-    db.commit()
-    db.close()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from journal_cases import REPLY, alter, connection_of, read_all, started, stored, story, write
+from journal_cases import REPLY, alter, connection_of, downgrade, read_all, started, stored, story, write
 
 from surefoot.journal import upkeep
 from surefoot.journal.heads import heads_of
@@ -21,6 +21,7 @@ from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.sqlite_file import FORMAT, file_error
 from surefoot.types.errors import JournalCorrupt, JournalError, UsageError
 from surefoot.types.events import CallStarted, Event, RunForked
+from surefoot.types.words import Note
 
 pytestmark = pytest.mark.anyio
 
@@ -93,6 +94,39 @@ async def test_a_journal_of_form_1_that_is_written_to_becomes_that_of_today(path
     assert upkeep.verify(path) == []
     alter(path, "DELETE FROM event WHERE run=3")
     assert [fault.run_id for fault in upkeep.verify(path)] == ["r3"]
+
+
+async def test_what_a_file_was_before_its_upgrade_is_kept(path: Path) -> None:
+    await old(path)
+    before = SqliteJournal(path, read_only=True)
+    was = [await before.read_recorded(run_id) for run_id in ("r1", "r2", "r3")]
+    await before.aclose()
+    for _ in range(2):  # the second time there is nothing to do
+        store = SqliteJournal(path)
+        await store.say("r3", Note("hello", "Ada"))
+        await store.aclose()
+    kept = path.with_name(f"{path.name}.before-form-{FORMAT}")
+    assert (form_of(path), form_of(kept)) == (FORMAT, 1)
+    assert sorted(child.name for child in path.parent.glob("*before*")) == [kept.name]
+    again = SqliteJournal(kept, read_only=True)
+    assert [await again.read_recorded(run_id) for run_id in ("r1", "r2", "r3")] == was
+    await again.aclose()
+    assert os.name != "posix" or kept.stat().st_mode & 0o077 == 0
+
+
+async def test_a_former_surefoot_that_has_the_file_open_breaks_off_and_drops_nothing(path: Path) -> None:
+    await stored(path, "r1")
+    downgrade(path, 2)
+    former = sqlite3.connect(path, isolation_level=None)
+    store = SqliteJournal(path)
+    (page,) = (await store.list()).runs
+    with pytest.raises(sqlite3.IntegrityError, match="later surefoot"):  # as form 2 put summaries down
+        former.execute("INSERT OR REPLACE INTO summary (run, body) VALUES (1, x'7b7d')")
+    former.close()
+    assert (await store.list()).runs == (page,)
+    await store.delete("r1")
+    await write(store, "r1", story("r1"))
+    await store.aclose()
 
 
 async def test_a_journal_of_form_1_is_whole_without_heads_and_so_is_its_copy(path: Path, tmp_path: Path) -> None:

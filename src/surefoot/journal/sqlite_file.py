@@ -6,13 +6,14 @@ import contextlib
 import errno
 import os
 import re
+import shutil
 import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Generator
 from pathlib import Path
 
-from surefoot.journal.heads import Heads
+from surefoot.journal.heads import Heads, heads_of
 from surefoot.types.errors import JournalError, JournalTooNew
 
 FORMAT = 3
@@ -93,6 +94,10 @@ CREATE INDEX summary_status ON summary (status, run);
 CREATE INDEX summary_agent ON summary (agent, run) WHERE agent<>'';
 CREATE INDEX summary_waits ON summary (run) WHERE waits;
 CREATE INDEX summary_open ON summary (standing, run) WHERE status='running'"""
+
+_FORMER_WRITES = """
+CREATE TRIGGER former_writes BEFORE INSERT ON summary WHEN new.status='' AND new.run<>0
+BEGIN SELECT RAISE(ABORT, 'this file has become one of a later surefoot'); END"""
 
 _REMEDIES = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space, then resume",
@@ -229,11 +234,15 @@ def form_of(db: sqlite3.Connection) -> int:
     return form if isinstance(form, int) else 0
 
 
-def upgrade_tables(db: sqlite3.Connection, note_heads: Callable[[], None], note_summaries: Callable[[], None]) -> None:
-    """Bring a file of an earlier form to this one, in one transaction.
+def upgrade_tables(
+    db: sqlite3.Connection, path: Path, note_heads: Callable[[], None], note_summaries: Callable[[], None]
+) -> None:
+    """Bring a file of an earlier form to this one, in one transaction; `FILE.before-form-N` keeps what it was.
 
-    `note_heads` has the heads of all runs on the disk, `note_summaries` puts down the summaries of all runs.
+    `note_heads` has the heads of all runs on the disk, `note_summaries` puts down the summaries of all runs. A former
+    surefoot that has the file open still would drop columns that it does not know: its run breaks off instead.
     """
+    _keep_before(db, path)
     with transaction(db, "EXCLUSIVE"):
         form = form_of(db)  # another process may have been first
         if form == 1:
@@ -243,7 +252,25 @@ def upgrade_tables(db: sqlite3.Connection, note_heads: Callable[[], None], note_
             for statement in _SHARED.split(";"):
                 db.execute(statement)
             note_summaries()
+            db.execute(_FORMER_WRITES)
             db.execute(f"PRAGMA user_version={FORMAT}")
+
+
+def _keep_before(db: sqlite3.Connection, path: Path) -> None:
+    """Keep a copy of a file of an earlier form, with its heads, unless there is one."""
+    kept = path.with_name(f"{path.name}.before-form-{FORMAT}")
+    fresh = path.with_name(f"{kept.name}.{uuid.uuid4().hex}")
+    if kept.exists():
+        return
+    try:
+        os.close(os.open(fresh, os.O_CREAT | os.O_EXCL, 0o600))
+        with contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as copy:
+            db.backup(copy)
+        if form_of(db) > 1:
+            shutil.copy(heads_of(path), heads_of(kept))
+        fresh.replace(kept)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def _check_form(db: sqlite3.Connection, path: Path) -> None:

@@ -69,7 +69,7 @@ class OpenFile:
             self.heads = Heads(path, may_write=not read_only)
             self.reader = Reader(self.db, path, self.heads)
             if not read_only and form_of(self.db) != FORMAT:
-                upgrade_tables(self.db, self.reader.note_heads, self._note_summaries)
+                upgrade_tables(self.db, path, self.reader.note_heads, self._note_summaries)
             failed.pop_all()
         self.writer = Writer(self.db, path, self.heads)
         self.inbox = Inbox(self.db, path)
