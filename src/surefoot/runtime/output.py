@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import orjson
 
+from surefoot.core.text import object_schema
 from surefoot.core.view.shape import FINISH, output_text
 from surefoot.tools.schema import faults_of, untitled
 from surefoot.types.config import LoopConfig
@@ -97,8 +98,7 @@ def _shape(schema: Mapping[str, object], value_of: Callable[[bytes], T]) -> Shap
         return Shape(schema, is_wrapped=False, value_of=value_of)
     own = {key: value for key, value in schema.items() if key != "$defs"}
     shared = {key: schema[key] for key in ("$defs",) if key in schema}
-    root = {"type": "object", "properties": {RESULT: own}, "required": [RESULT], "additionalProperties": False}
-    return Shape({**root, **shared}, is_wrapped=True, value_of=value_of)
+    return Shape({**object_schema({RESULT: own}), **shared}, is_wrapped=True, value_of=value_of)
 
 
 def _closed(schema: object, *, named: bool = False) -> Any:  # Any: as deep as the schema

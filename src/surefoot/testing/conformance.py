@@ -18,6 +18,7 @@ from typing import Any, Literal, cast
 
 from surefoot.core.parse.reply import parse
 from surefoot.core.select.profile import apply, canonical
+from surefoot.core.text import object_schema
 from surefoot.core.text.similar import similarity
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.prefetch.extract import Extraction, references_in
@@ -38,12 +39,7 @@ Case = Mapping[str, Any]  # Any: JSON, whose shape is its authors' promise
 Results = dict[str, object]
 
 _TOOL_SET = re.compile(r"tool set \{([^}]*)\}")
-_INPUT: Case = {
-    "type": "object",
-    "properties": {"input": {"type": "string"}},
-    "required": ["input"],
-    "additionalProperties": False,
-}
+_INPUT: Case = object_schema({"input": {"type": "string"}})
 
 
 def expand(value: Any) -> Any:  # Any: JSON

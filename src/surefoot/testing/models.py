@@ -91,13 +91,6 @@ class ScriptedModel(FunctionModel):
         super().__init__(reply, name=name, modes=modes, traits=traits)
 
 
-class EchoModel(FunctionModel):
-    """A model that answers with what it was last told."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda request: request.messages[-1].content, name="test:echo")
-
-
 Accident = Literal["drop", "delay", "cut", "garble"]
 """What can happen to a reply: the connection breaks off · it comes too late · its end is missing · it is nonsense."""
 

@@ -33,14 +33,13 @@ from surefoot.core.parse.frames import Frame, attribute, plain
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.state.turn import changed
-from surefoot.core.text.json import json_text
+from surefoot.core.text import json_text, object_schema
 from surefoot.core.view.observations import frame_of, is_ours
 from surefoot.core.view.stages import (
     LONGEST_ARGUMENTS,
     LONGEST_WORDS,
     RECOMMENDED_WORDS,
     StagePrompt,
-    object_schema,
     shown_calls,
 )
 from surefoot.core.view.step import (

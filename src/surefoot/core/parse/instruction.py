@@ -15,6 +15,7 @@ from surefoot.core.parse.marks import TASK_DONE
 from surefoot.core.parse.reply import CUT, parse
 from surefoot.core.parse.scan import whole_fence
 from surefoot.core.parse.stream import visible
+from surefoot.core.text import object_schema
 from surefoot.types.messages import NativeCall
 from surefoot.types.reply import Fault, Instruction, Parsed, ReplyWarning
 from surefoot.types.tools import Catalogue
@@ -131,9 +132,6 @@ def instruction_schema(tools: Catalogue, *, may_end: bool) -> Mapping[str, objec
     tool's shape, so that nothing is left to say. With more than `MOST_SHAPED_INPUTS` tools it instructs in words.
     """
 
-    def form(properties: Mapping[str, object]) -> Mapping[str, object]:
-        return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
     def made(tools: Catalogue) -> Mapping[str, object]:
         if len(tools.tools) <= MOST_SHAPED_INPUTS and (tools.tools or may_end):
             parts = [{"thought": _WORDS, "next": {"const": t.name}, "input": t.parameters} for t in tools.tools]
@@ -142,7 +140,7 @@ def instruction_schema(tools: Catalogue, *, may_end: bool) -> Mapping[str, objec
             parts = [{"thought": _WORDS, "next": named, "instruction": {**_WORDS, "minLength": 8}, "input": _WORDS}]
         if may_end:
             parts.append({"thought": _WORDS, "next": {"const": TASK_DONE}})
-        return {"anyOf": [*map(form, parts)]}
+        return {"anyOf": [*map(object_schema, parts)]}
 
     return tools.derived(f"instruction_schema:{may_end}", made)
 

@@ -18,7 +18,7 @@ from surefoot.core.plan.choose import listed_names, offered_names
 from surefoot.core.plan.forms import Form, Schema, list_of
 from surefoot.core.state.roles import PLANNER, SOLO
 from surefoot.core.state.state import Planning, State
-from surefoot.core.text import json_text
+from surefoot.core.text import json_text, object_schema
 from surefoot.core.view.request import REQUIRED_ONLY
 from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import NON_EMPTY, ProposalKind, StepKind
@@ -250,7 +250,7 @@ def _strategies(planning: Planning, maker: _Maker) -> list[Schema]:
 
 
 def _object(**fields: Schema) -> dict[str, object]:
-    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    return object_schema(fields)
 
 
 def _array(items: Schema, most: int = MOST_IDS, least: int = 0) -> Schema:

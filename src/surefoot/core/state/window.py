@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from surefoot.core.text import json_text
+from surefoot.core.text import json_text, object_schema
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.messages import ModelMessage, Usage
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -122,15 +122,12 @@ def pager_spec() -> ToolSpec:
     return ToolSpec(
         READ_RESULT,
         "Read on in a result that was cut, or read one again that was folded.",
-        {
-            "type": "object",
-            "properties": {
+        object_schema(
+            {
                 "call_id": {"type": "string", "description": "the call whose result it is"},
                 "start": {"type": "integer", "minimum": 0, "description": "the first character to read"},
-            },
-            "required": ["call_id", "start"],
-            "additionalProperties": False,
-        },
+            }
+        ),
         effect="read",
         idempotent=True,
     )

@@ -31,6 +31,12 @@ def json_text(value: object, *, sort_keys: bool = False) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys)
 
 
+def object_schema(properties: Mapping[str, object], *optional: str) -> dict[str, object]:
+    """The JSON Schema of an object with these properties and no other."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
 def at(value: object, *keys: str) -> object:
     """What stands at a path of keys in JSON of an unknown shape; None where there is nothing."""
     for key in keys:

@@ -99,11 +99,6 @@ def url_key(value: str) -> str:
     return f"{scheme.lower()}://{user}{at}{host.removesuffix(usual)}{tail if tail.startswith('/') else '/' + tail}"
 
 
-def has_user_info(value: str) -> bool:
-    """Whether a url holds a user name or a password."""
-    return "@" in re.split(r"[/?#\\]", value.partition("://")[2], maxsplit=1)[0]
-
-
 def redacted(text: str) -> str:
     """A text in which each url is as it may be shown."""
     parts: list[str] = []

@@ -11,7 +11,7 @@ import orjson
 from surefoot.core.parse.marks import PARTS, parts_of
 from surefoot.core.parse.scan import whole_fence
 from surefoot.core.parse.validate import validate
-from surefoot.core.text import json_text
+from surefoot.core.text import json_text, object_schema
 from surefoot.types.messages import ModelMessage
 from surefoot.types.reply import Fault, FaultKind, Parsed
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -141,7 +141,7 @@ def _answer(output: Mapping[str, object], *, deliverable: bool) -> Mapping[str, 
         return output
     parts: dict[str, object] = {part: {"type": "string", "maxLength": MAX_THOUGHT_CHARS} for part in PARTS}
     parts[PARTS[-1]] = output
-    return {"type": "object", "properties": parts, "required": list(PARTS), "additionalProperties": False}
+    return object_schema(parts)
 
 
 def step_in_tags(content: str) -> str:
@@ -162,12 +162,7 @@ def step_in_tags(content: str) -> str:
 
 def name_schema(tools: Catalogue) -> Mapping[str, object]:
     """The schema of the first half of a step where there are many tools: a thought, and the name of the action."""
-    return {
-        "type": "object",
-        "properties": {"thought": _THOUGHT, "action": {"enum": [*tools.names, ANSWER]}},
-        "required": ["thought", "action"],
-        "additionalProperties": False,
-    }
+    return object_schema({"thought": _THOUGHT, "action": {"enum": [*tools.names, ANSWER]}})
 
 
 _THOUGHT = {"type": "string", "maxLength": MAX_THOUGHT_CHARS}
@@ -195,9 +190,4 @@ def _any_of(tools: Catalogue, answer: Mapping[str, object] | None) -> Mapping[st
 
 
 def _branch(action: str, action_input: Mapping[str, object]) -> dict[str, object]:
-    return {
-        "type": "object",
-        "properties": {"thought": _THOUGHT, "action": {"const": action}, "action_input": action_input},
-        "required": ["thought", "action", "action_input"],
-        "additionalProperties": False,
-    }
+    return object_schema({"thought": _THOUGHT, "action": {"const": action}, "action_input": action_input})

@@ -16,7 +16,7 @@ from surefoot.core.gate.record import TARGETS, Choosing, GateRecord
 from surefoot.core.gate.roles import Path, is_named, leaves
 from surefoot.core.gate.sinks import aimed
 from surefoot.core.parse.frames import Frame, attribute, plain, stripped
-from surefoot.core.text.json import json_text
+from surefoot.core.text import json_text, object_schema
 from surefoot.core.text.words import late
 from surefoot.types import guard
 from surefoot.types.dataclass import dataclass, replace
@@ -46,12 +46,6 @@ MOST_VALUES = 20
 _NAME = late(r"[\w.-]{1,64}")
 _Text = {"type": "string"}
 Verdict = tuple[Decision, str, guard.Grounds]
-
-
-def object_schema(properties: Mapping[str, object], *optional: str) -> dict[str, object]:
-    """The schema of an object with these properties and no other."""
-    required = [name for name in properties if name not in optional]
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _list_of(item: Mapping[str, object], most: int) -> dict[str, object]:

@@ -15,7 +15,8 @@ from surefoot.core.parse.frames import mark_for, plain, quoted
 from surefoot.core.parse.schema import is_open, properties_of, required_of, types_of
 from surefoot.core.parse.validate import validate
 from surefoot.core.text import clean, shortened
-from surefoot.core.text.urls import has_user_info, redacted, without_secrets
+from surefoot.core.text.urls import redacted, without_secrets
+from surefoot.core.text.values import has_user_info
 from surefoot.knowledge.prefetch.extract import Extraction
 from surefoot.knowledge.prefetch.paths import LONGEST_REFERENCE
 from surefoot.types.errors import ConfigError
