@@ -1,13 +1,13 @@
 """What the shared cases of the four primitives tell in words only, each as a test of its own.
 
-The first word of a docstring is the id of the case; those of pre-hydration are in `test_adversarial_prehydrate.py`.
+The first word of a docstring is the id of the case; some stand beside what they are about.
 Source: spec/primitives.md, and the rules that these cases name.
 """
 
-import ast
 import json
+import re
 import tracemalloc
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
@@ -17,14 +17,10 @@ import pytest
 from surefoot import Agent, LoopConfig, MemoryJournal, tool
 from surefoot.core.select.profile import apply
 from surefoot.core.text.similar import normal
-from surefoot.knowledge.bridge import KnowledgeBridge
-from surefoot.knowledge.tools import knowledge_tools
 from surefoot.progress import ProgressTracker
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import CallJudged, CallStarted
-from surefoot.types.knowledge import ConventionsConfig
-from surefoot.types.ports import ToolCallContext
 from surefoot.types.progress import StepIterationConfig
 from surefoot.types.selection import ToolProfile
 from surefoot.types.tools import ToolResult, ToolSpec
@@ -164,75 +160,6 @@ def test_a_step_id_cannot_write_a_line_of_its_own_into_a_reason() -> None:
     assert len(reason) < 200
 
 
-# --- conventions
-
-
-@pytest.fixture
-async def bridge(tmp_path: Path) -> AsyncIterator[KnowledgeBridge]:
-    (tmp_path / "work").mkdir()
-    made = KnowledgeBridge(ConventionsConfig(str(tmp_path / "work"), store=str(tmp_path / "knowledge.db")))
-    yield made
-    await made.aclose()
-
-
-@pytest.fixture
-def ask(bridge: KnowledgeBridge) -> Ask:
-    tools = {each.spec.name: each for each in knowledge_tools(bridge)}
-
-    async def call(name: str, **arguments: object) -> ToolResult:
-        return await tools[name].call(arguments, ToolCallContext("run", "1.0", "key"))
-
-    return call
-
-
-@pytest.mark.anyio
-async def test_a_convention_is_stored_with_its_directory_as_data(bridge: KnowledgeBridge, ask: Ask) -> None:
-    """adv-store-scope: the place is a field of the entry, and what is stored for it is found there once verified."""
-    stored = await ask(
-        "store_knowledge", subject="handlers", predicate="return", object="Result", directory="src/api", language="rust"
-    )
-    assert stored.content.startswith("Stored fact: handlers return Result (id: ")
-    (entry,) = await bridge.recall("handlers")
-    assert (entry.scope, entry.language, entry.verified) == ("src/api", "rust", False)
-    await bridge.verify(entry.id, by="Ada")
-    for place, expected in (("src/api/v2", ["handlers return Result"]), ("src", [])):
-        found = await bridge.retrieve_scoped_conventions(place, "rust")
-        assert [item.content for item in found.items] == expected
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("confidence", [7.5, -0.1, float("nan"), float("inf")])
-async def test_a_confidence_outside_0_to_1_is_an_error_and_stores_nothing(
-    bridge: KnowledgeBridge, ask: Ask, confidence: float
-) -> None:
-    """adv-confidence-range"""
-    result = await ask("store_knowledge", subject="a", predicate="b", object="c", confidence=confidence)
-    assert result.is_error
-    assert "confidence" in result.content
-    assert await bridge.recall("a b c") == ()
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("more", [{}, {"scope": "conventions"}])
-async def test_a_store_that_is_down_is_told_as_an_error_never_as_nothing_found(
-    ask: Ask, tmp_path: Path, more: dict[str, str]
-) -> None:
-    """adv-error-vs-empty"""
-    (tmp_path / "knowledge.db").write_text("no store", encoding="utf-8")
-    result = await ask("recall_knowledge", query="go", **more)
-    assert result.is_error
-    assert result.content.startswith("Knowledge search failed: ")
-
-
-@pytest.mark.anyio
-async def test_an_unknown_argument_is_an_error_that_names_it(ask: Ask) -> None:
-    """adv-unknown-args: a misspelt `directory` must not become a plain search."""
-    result = await ask("recall_knowledge", query="go", dir="src")
-    assert result.is_error
-    assert result.content.startswith("Invalid arguments: ")
-    assert "dir:" in result.content
-
-
 # --- none is forgotten
 
 _SCORED = {
@@ -253,10 +180,8 @@ def in_words(primitive: str) -> set[str]:
 
 
 def with_a_test() -> set[str]:
-    files = (ast.parse(path.read_text(encoding="utf-8")) for path in HERE.glob("test_adversarial_*.py"))
-    found = (node for file in files for node in file.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    told = [ast.get_docstring(node) or "" for node in found if node.name.startswith("test_")]
-    return {word.rstrip(":") for text in told for word in text.split()[:1]}
+    docstring = re.compile(r'''def test_\w+\([^"]*:\n    """(adv-[\w-]+)''')
+    return {name for path in HERE.rglob("test_*.py") for name in docstring.findall(path.read_text(encoding="utf-8"))}
 
 
 @pytest.mark.skipif(not VECTORS.exists(), reason="the shared cases are not beside this checkout")

@@ -54,25 +54,6 @@ def test_a_call_may_be_a_name_or_any_json_value() -> None:
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the shared cases are not beside this checkout")
-def test_the_shared_cases_hold() -> None:
-    data = cast("dict[str, list[dict[str, object]]]", expand(json.loads(SHARED.read_text(encoding="utf-8"))))
-    results = symbiont_progress(data)
-    for at, case in enumerate(data["similarity"]):
-        assert results[f"similarity-{at}"] == pytest.approx(case["similarity"])
-    for case in data["vectors"]:
-        if case["source"] == "impl":  # habits of one implementation
-            continue
-        got = cast("dict[str, list[object]]", results[str(case["id"])])["decisions"]
-        for event, answer in zip(cast("list[dict[str, object]]", case["events"]), got, strict=True):
-            expected = event.get("expect")
-            if isinstance(expected, dict):
-                answer = cast("dict[str, object]", answer)
-                assert {**answer, **cast("dict[str, object]", expected)} == answer, case["id"]
-            elif expected is not None:
-                assert answer == expected, case["id"]
-
-
-@pytest.mark.skipif(not SHARED.exists(), reason="the shared cases are not beside this checkout")
 @cases("progress_tracker")
 def test_where_the_original_is_wrong_the_last_decision_is_ours(case_id: str, last: tuple[str, str | None]) -> None:
     data = cast("dict[str, object]", expand(json.loads(SHARED.read_text(encoding="utf-8"))))

@@ -1,7 +1,6 @@
 """Which conventions hold where, as a person asks for them and as a model does."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from cases import cases
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.tools import RECALL, STORE, knowledge_tools
-from surefoot.testing.conformance import symbiont_conventions
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.knowledge import ConventionsConfig, Knowledge
 from surefoot.types.ports import ToolCallContext
@@ -18,8 +16,6 @@ from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
 Ask = Callable[..., Awaitable[ToolResult]]
-
-VECTORS = Path(__file__).parents[3] / "shared" / "vectors" / "symbiont_conventions.json"
 
 
 @pytest.fixture
@@ -193,6 +189,7 @@ async def test_a_fact_that_cannot_be_meant_is_not_stored(ask: Ask, more: dict[st
 
 
 async def test_a_failed_search_never_reads_as_nothing_found(bridge: KnowledgeBridge, ask: Ask, tmp_path: Path) -> None:
+    """adv-error-vs-empty"""
     (tmp_path / "knowledge.db").write_text("broken")
     for more in ({}, {"scope": "conventions"}):
         result = await ask("recall_knowledge", query="go", **more)
@@ -233,11 +230,34 @@ def test_a_configuration_that_cannot_be_meant_is_refused(wrong: dict[str, object
         ConventionsConfig(**{"root": ".", **wrong})  # type: ignore[arg-type]  # that is the point
 
 
-@pytest.mark.skipif(not VECTORS.exists(), reason="the shared case files are not here")
-async def test_the_shared_cases_hold() -> None:
-    data = json.loads(VECTORS.read_text("utf-8"))
-    got = await asyncio.to_thread(symbiont_conventions, data)
-    for case in data["vectors"]:
-        if case["source"] != "impl":
-            marks = [line.split("] ", 1)[-1] for line in str(got[case["id"]]["output"]).splitlines() if line[0] == "-"]  # type: ignore[index]  # as README.md there has it
-            assert marks == [line.split("] ", 1)[-1] for line in case["expected"]["output"].splitlines()], case["id"]
+async def test_a_convention_is_stored_with_its_directory_as_data(bridge: KnowledgeBridge, ask: Ask) -> None:
+    """adv-store-scope: the place is a field of the entry, and what is stored for it is found there once verified."""
+    stored = await ask(
+        "store_knowledge", subject="handlers", predicate="return", object="Result", directory="src/api", language="rust"
+    )
+    assert stored.content.startswith("Stored fact: handlers return Result (id: ")
+    (entry,) = await bridge.recall("handlers")
+    assert (entry.scope, entry.language, entry.verified) == ("src/api", "rust", False)
+    await bridge.verify(entry.id, by="Ada")
+    for place, expected in (("src/api/v2", ["handlers return Result"]), ("src", [])):
+        found = await bridge.retrieve_scoped_conventions(place, "rust")
+        assert [item.content for item in found.items] == expected
+
+
+@pytest.mark.parametrize("confidence", [7.5, -0.1, float("nan"), float("inf")])
+async def test_a_confidence_outside_0_to_1_is_an_error_and_stores_nothing(
+    bridge: KnowledgeBridge, ask: Ask, confidence: float
+) -> None:
+    """adv-confidence-range"""
+    result = await ask("store_knowledge", subject="a", predicate="b", object="c", confidence=confidence)
+    assert result.is_error
+    assert "confidence" in result.content
+    assert await bridge.recall("a b c") == ()
+
+
+async def test_an_unknown_argument_is_an_error_that_names_it(ask: Ask) -> None:
+    """adv-unknown-args: a misspelt `directory` must not become a plain search."""
+    result = await ask("recall_knowledge", query="go", dir="src")
+    assert result.is_error
+    assert result.content.startswith("Invalid arguments: ")
+    assert "dir:" in result.content

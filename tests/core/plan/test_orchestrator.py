@@ -1,26 +1,23 @@
-"""Plans that repair themselves, as data: our own scenarios, and the shared ones where a checkout has them beside it."""
+"""Plans that repair themselves, as data."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from scenario_parts import Json, in_short, scenario, scenarios
 
-from surefoot.testing.conformance import KINDS, expand, main
+from surefoot.testing.conformance import main
 from surefoot.testing.world import World, asked_for, orchestrator_scenarios
 from surefoot.types.events import CallEnded, CallStarted, Event, InStep, RunResumed
 from surefoot.types.plan_events import ProposalMade
 
 KIND = "orchestrator_scenarios"
-SHARED = Path(__file__).parents[4] / "shared" / "vectors"
 SCENARIOS = scenarios()
 
 
@@ -54,20 +51,6 @@ def test_a_file_of_scenarios_is_run_and_printed(tmp_path: Path, capsys: pytest.C
     got = json.loads(capsys.readouterr().out)["results"]["a line"]
     assert (got["status"], got["stop_reason"]) == ("completed", "all_steps_done")
     assert got["calls"][2] == {"step": "c", "tool": "save", "params": {"x": "ok"}, "outcome": "ok"}
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared conformance cases are not beside this checkout")
-def test_every_shared_scenario_holds_with_its_figures() -> None:
-    data = expand(json.loads((SHARED / f"{KIND}.json").read_text(encoding="utf-8")))
-    results = KINDS[KIND](data)
-    missed: list[str] = []
-    for case_id, case, compare in _scorer().checks(KIND, data):
-        got = results[case_id]
-        assert isinstance(got, dict)
-        missed += [f"{case_id}: {told}"] if (told := compare(case, got)) else []
-        figures = ("stats", "makespan_ms", "unused_script")
-        missed += [f"{case_id}: {key} {got[key]}" for key in figures if got[key] != case["expected"][key]]
-    assert missed == []
 
 
 _QUIET = [case for case in SCENARIOS if not ({"cancel_at_ms", "resume_journal"} & set(case))]
@@ -124,12 +107,3 @@ def _writes(world: World) -> list[str]:
     events = chain.from_iterable(world.journal)
     began = (one for one in events if isinstance(one, InStep) and isinstance(one.event, CallStarted))
     return [one.step_id for one in began if world.planning.steps[one.step_id].step.tool_id == "save"]
-
-
-def _scorer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("score", SHARED / "score.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
