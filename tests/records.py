@@ -1,10 +1,15 @@
 """What a journal holds of a run, in tests: whole, and as a replay gives it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import next_moves
 from surefoot.core.loop.replay import replay
+from surefoot.core.loop.slices import request
 from surefoot.types.events import Event
+from surefoot.types.messages import ModelMessage
+from surefoot.types.moves import Think
 from surefoot.types.ports import JournalStore
 
 
@@ -14,6 +19,17 @@ async def events_of(store: JournalStore, run_id: str) -> list[Event]:
     events = [record.event for record in records]
     assert replay(events).differs_at is None
     return events
+
+
+def shown_anew(events: Sequence[Event]) -> list[tuple[str, tuple[ModelMessage, ...]]]:
+    """What each role is shown before each reply, as another process has it: folded anew, and nothing kept."""
+    return [
+        (move.role, request(state, move).messages)
+        for end in range(1, len(events))
+        for state in [fold(events[:end])]
+        for move in next_moves(state)
+        if isinstance(move, Think)
+    ]
 
 
 async def until(is_so: Callable[[], object]) -> None:

@@ -15,7 +15,7 @@ from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import Scripted, calls
 from surefoot.testing.world import plan
 from surefoot.types.events import RunStarted
-from surefoot.types.ports import JournalStore
+from surefoot.types.ports import JournalStore, Tool
 from surefoot.types.tools import Approval
 from test_agent_tools import ASK, MAIL, TASK, WRONG, Post, alike, asking, clerk, desk, events_of, turns
 
@@ -121,15 +121,19 @@ async def test_an_agent_is_no_directory_whatever_it_is_called() -> None:
     assert not post.sent, run
 
 
-async def test_an_agent_is_granted_no_more_than_its_declared_effect() -> None:
-    paid: list[str] = []
-
-    @tool(effect="transact")
+def paying(paid: list[str], name: str = "pay", approval: Approval | None = None) -> Tool:
+    @tool(effect="transact", name=name, approval=approval)
     async def pay(recipient: str, amount: float) -> str:
         """Pay somebody."""
         paid.append(f"{recipient} {amount:g}")
         return "paid"
 
+    return pay
+
+
+async def test_an_agent_is_granted_no_more_than_its_declared_effect() -> None:
+    paid: list[str] = []
+    pay = paying(paid)
     said = [calls(("pay", {"recipient": name, "amount": 80})) for name in ("Ann Lee", "Bob Ray")]
     ann, bob = (
         Agent(turns(one, "sent"), tools=[pay]).as_tool(name, "", effect="read")
@@ -145,19 +149,7 @@ async def test_an_agent_is_granted_no_more_than_its_declared_effect() -> None:
 @pytest.mark.parametrize("first", ["agent", "own"])
 async def test_a_limit_counts_over_the_calls_of_one_reply(approval: Approval | None, first: str) -> None:
     paid: list[str] = []
-
-    @tool(effect="transact")
-    async def pay(recipient: str, amount: float) -> str:
-        """Pay somebody."""
-        paid.append(f"{recipient} {amount:g}")
-        return "paid"
-
-    @tool(effect="transact", approval=approval)
-    async def settle(recipient: str, amount: float) -> str:
-        """Pay somebody."""
-        paid.append(f"{recipient} {amount:g}")
-        return "paid"
-
+    pay, settle = paying(paid), paying(paid, "settle", approval)
     bob = Agent(turns(calls(("settle", {"recipient": "Bob Ray", "amount": 80})), "sent"), tools=[settle])
     ask, own = ("bob", {"task": "Pay 80 to Bob Ray"}), ("pay", {"recipient": "Ann Lee", "amount": 80})
     both = calls(ask, own) if first == "agent" else calls(own, ask)
@@ -205,13 +197,7 @@ async def test_the_run_of_an_agent_goes_on_with_the_run_that_has_asked_it() -> N
 
 
 def payer(paid: list[str], name: str, approval: Approval | None = None) -> AgentTool:
-    @tool(effect="transact", approval=approval)
-    async def pay(recipient: str, amount: float) -> str:
-        """Pay somebody."""
-        paid.append(f"{recipient} {amount:g}")
-        return "paid"
-
-    said = calls(("pay", {"recipient": name, "amount": 80}))
+    said, pay = calls(("pay", {"recipient": name, "amount": 80})), paying(paid, approval=approval)
     return Agent(turns(said, "sent"), tools=[pay]).as_tool(name.partition(" ")[0].lower(), "")
 
 
@@ -234,13 +220,7 @@ async def test_steps_beside_an_agent_count_for_the_same_limit() -> None:
 
 async def test_what_a_plan_has_begun_while_an_agent_waited_counts_when_that_goes_on() -> None:
     paid: list[str] = []
-
-    @tool(effect="transact")
-    async def pay_ann(recipient: str, amount: float) -> str:
-        """Pay somebody."""
-        paid.append(f"{recipient} {amount:g}")
-        return "paid"
-
+    pay_ann = paying(paid, "pay_ann")
     steps = plan(
         step("one", "bob", task="Pay 80 to Bob Ray"),
         step("two", "pay_ann", recipient="Ann Lee", amount=80),

@@ -6,16 +6,13 @@ from types import FrameType
 
 import pytest
 
+from records import shown_anew
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
-from surefoot.core.loop.fold import fold
-from surefoot.core.loop.moves import next_moves
 from surefoot.core.loop.replay import replay
-from surefoot.core.loop.slices import request
 from surefoot.core.state.window import message_tokens
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.errors import ConfigError, ModelUnreachable
-from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
-from surefoot.types.moves import Think
+from surefoot.types.messages import CallMode, ModelRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -103,14 +100,9 @@ async def test_in_another_process_each_role_is_shown_the_same(reasoner: str) -> 
     for model in models.values():
         assert max(sizes(model)) < 6_000
         assert any("[folded: " in message.content for message in model.requests[-1].messages)
-    shown: dict[str, list[tuple[ModelMessage, ...]]] = {role: [] for role in models}
-    events = await (await store.open("r")).read()
-    for end in range(1, len(events)):
-        state = fold(events[:end])  # anew each time: nothing is kept from before
-        for move in next_moves(state):
-            if isinstance(move, Think):
-                shown[move.role].append(request(state, move).messages)
-    assert shown == {role: [request.messages for request in model.requests] for role, model in models.items()}
+    shown = shown_anew(await (await store.open("r")).read())
+    for role, model in models.items():
+        assert [told for one, told in shown if one == role] == [request.messages for request in model.requests]
 
 
 async def test_what_was_folded_is_read_again_page_by_page_and_as_often_as_it_is_asked_for() -> None:

@@ -5,14 +5,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from records import events_of, shown_anew
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
-from surefoot.core.loop.fold import fold
-from surefoot.core.loop.moves import next_moves
-from surefoot.core.loop.replay import replay
-from surefoot.core.loop.slices import request
 from surefoot.testing.models import ChaosModel, FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, NativeCall
-from surefoot.types.moves import Think
 
 pytestmark = pytest.mark.anyio
 
@@ -78,9 +74,7 @@ async def test_nonsense_from_a_model_ends_in_a_named_outcome(replies: list[Model
         assert answered == asked
         assert len(set(asked)) == len(asked)
         orjson.dumps([message.content.encode("utf-8", "replace") != b"" for message in sent.messages])
-    records, wrong = await store.read_recorded(run.id)
-    assert wrong == ""
-    assert replay([record.event for record in records]).differs_at is None
+    await events_of(store, run.id)
 
 
 def looks_until_it_knows(request: ModelRequest) -> Scripted:
@@ -130,15 +124,5 @@ async def test_nonsense_from_a_thinker_and_an_actor_ends_in_a_named_outcome(
     run = await agent.run("go")
     assert run.status in ("completed", "completed_partial", "stopped", "failed")
     assert len(model.requests) <= 4 * (1 + 3 * 4) + 12, "rounds, their repeats, and the deliverable"
-    records, wrong = await store.read_recorded(run.id)
-    assert wrong == ""
-    events = [record.event for record in records]
-    assert replay(events).differs_at is None
-    shown = [
-        request(state, move).messages
-        for end in range(1, len(events))
-        for state in [fold(events[:end])]
-        for move in next_moves(state)
-        if isinstance(move, Think)
-    ]
+    shown = [told for _, told in shown_anew(await events_of(store, run.id))]
     assert shown == [request.messages for request in model.requests], "another process sees what this one saw"

@@ -9,11 +9,10 @@ from typing import Any, Literal
 
 import pytest
 
-from records import events_of
+from records import events_of, shown_anew
 from scenes import Row, Words, play, scenes, text_of
 from surefoot import Agent, LoopConfig, MemoryJournal, Run, SqliteJournal, ToolResult, tool
 from surefoot.core.loop.fold import fold
-from surefoot.core.loop.moves import next_moves
 from surefoot.core.loop.replay import replay
 from surefoot.core.loop.slices import request
 from surefoot.core.state.turn import changed
@@ -314,13 +313,9 @@ async def test_what_a_role_sees_only_grows_at_its_end(reasoner: str) -> None:
 async def test_in_another_process_a_role_sees_what_it_saw_before(reasoner: str) -> None:
     models, store = models_of(reasoner), MemoryJournal()
     events = await events_of(store, (await agent_on(store, reasoner, Letters(), models).run(TASK)).id)
-    shown: dict[str, list[tuple[ModelMessage, ...]]] = {role: [] for role in models}
-    for end in range(1, len(events)):
-        state = fold(events[:end])  # anew each time: nothing is kept from before
-        for move in next_moves(state):
-            if isinstance(move, Think):
-                shown[move.role].append(request(state, move).messages)
-    assert shown == {role: [request.messages for request in model.requests] for role, model in models.items()}
+    shown = shown_anew(events)
+    for role, model in models.items():
+        assert [told for one, told in shown if one == role] == [request.messages for request in model.requests]
 
 
 async def test_what_is_dropped_when_the_context_overflows_is_the_oldest() -> None:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -28,7 +28,7 @@ def scorer() -> ModuleType:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_shared_case_holds_but_the_habits_of_one_implementation(kind: str) -> None:
     data = expand(json.loads((SHARED / f"{kind}.json").read_text(encoding="utf-8")))
-    results: Mapping[str, Any] = KINDS[kind](data)  # Any: JSON
+    results = cast("Mapping[str, Any]", KINDS[kind](data))  # JSON, as its authors promise
     missed: list[str] = []
     for case_id, case, compare in scorer().checks(kind, data):
         got = results[case_id]
@@ -65,5 +65,5 @@ def test_an_unknown_kind_is_one_clear_error(capsys: pytest.CaptureFixture[str]) 
 
 def test_a_configuration_that_is_refused_is_told() -> None:
     case = {"id": "a", "input": "x", "config": {"custom_patterns": [{"ref_type": "x", "pattern": "("}]}}
-    results: Mapping[str, Any] = symbiont_prehydrate({"extraction": [case], "adversarial": [], "hydration": []})
-    assert "pattern='('" in results["a"]["config_error"]
+    results = symbiont_prehydrate({"extraction": [case], "adversarial": [], "hydration": []})
+    assert "pattern='('" in cast("Mapping[str, str]", results["a"])["config_error"]
