@@ -111,7 +111,8 @@ def commands() -> typer.Typer:
     """All commands. They are loaded only here, since they need the packages of the extra `cli`."""
     import typer  # noqa: PLC0415
 
-    from surefoot.cli import chat, check, conduct, doctor, export, journal, rows, runs, serve, stores, worker  # noqa: PLC0415
+    from surefoot.cli import chat, check, conduct, doctor, export, journal, rows, runs, serve  # noqa: PLC0415
+    from surefoot.cli import stores, temporal, worker  # noqa: PLC0415
 
     about = "Run tool-using LLM agents that test a foothold before they put weight on it."
     app = typer.Typer(
@@ -161,4 +162,5 @@ def commands() -> typer.Typer:
     app.add_typer(check.app, name="mcp")
     app.add_typer(doctor.app, name="model")
     app.add_typer(serve.token_app, name="token")
+    app.add_typer(temporal.app, name="temporal")
     return app

@@ -8,10 +8,11 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from surefoot.cli import temporal
 from surefoot.cli.agents_file import agents_in
 from surefoot.cli.options import JournalOption
 from surefoot.cli.setup import journal_path, opened
@@ -37,12 +38,28 @@ def worker(
     lease: Annotated[float, typer.Option(min=3, help="Seconds until others may take its runs if it is cut off.")] = 30,
     grace: Annotated[float, typer.Option(min=0, help="Seconds for calls under way when it is told to end.")] = 30,
     once: Annotated[bool, typer.Option("--once", help="End when no run is ready.")] = False,
+    engine: Annotated[
+        Literal["own", "temporal"], typer.Option(help="Who says when a run is worked on; see docs/temporal.md.")
+    ] = "own",
+    address: temporal.AddressOption = "",
+    namespace: temporal.NamespaceOption = "",
+    queue: temporal.QueueOption = "surefoot",
+    activity: temporal.ActivityOption = "move",
+    deployment: temporal.DeploymentOption = "",
 ) -> None:
-    """Drive runs that are ready: started elsewhere, answered, or left by a process that died. Ends on Ctrl-C."""
+    """Drive runs that are ready: started elsewhere, answered, or left by a process that died. Ends on Ctrl-C.
+
+    With --engine temporal they are workflows: --drive, --lease, --grace and --once do not count then.
+    """
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(message)s", force=True)
     path = journal_path(journal)
     store = opened(path, make=True)
     served, most = agents_in(agents, store, path), driven_at_once(drive)
+    if engine == "temporal":
+        print(f"surefoot worker {os.getpid()} works on queue {queue} for {', '.join(served)}, from {path}", flush=True)
+        asyncio.run(temporal.work(store, served, (address, namespace, queue), activity, deployment))
+        print(f"surefoot worker {os.getpid()} has ended", flush=True)
+        return
     runs = "one run" if most == 1 else f"up to {most} runs"
     print(f"surefoot worker {os.getpid()} drives {runs} of {', '.join(served)} at once, from {path}", flush=True)
     driver = Worker(store, served, most=most, lease_s=lease)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Any, Literal, get_args
 
-import orjson
 from temporalio.api.common.v1 import Payload
 from temporalio.converter import (
     ActivitySerializationContext,
@@ -21,6 +20,7 @@ from temporalio.converter import (
     WorkflowSerializationContext,
 )
 
+from surefoot.core.text import json_text
 from surefoot.journal.codec import decode, decode_catalogue, encode
 from surefoot.types.errors import SurefootError
 from surefoot.types.events import VERSION, Event
@@ -139,7 +139,7 @@ def decode_move(told: Mapping[str, Any]) -> WorldMove:
 
 def digest_of_move(move: WorldMove) -> str:
     """What a result says whose it is: the first 16 hex digits of the SHA-256 of the move."""
-    return sha256(orjson.dumps(encode_move(move), option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+    return sha256(json_text(encode_move(move), sort_keys=True).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def piece_of(events: Sequence[Event], *, seq: int, hash: str, at: float, has_more: bool = False) -> Piece:  # noqa: A002

@@ -43,6 +43,9 @@ _MOST_STARTED = 64
 _WEDGED_ATTEMPTS = 3
 """From so many attempts at one workflow task on, a workflow does not get any further by itself."""
 
+SANDBOX = SandboxedWorkflowRunner(SandboxRestrictions.default.with_passthrough_all_modules())
+"""What is shared with the process are frozen values, and caches by content."""
+
 MOST_EVENTS = 4000
 """Events of a history after which a workflow begins anew."""
 
@@ -109,7 +112,7 @@ class Engine:
             task_queue=self._queue,
             workflows=[RunWorkflow],
             activities=self._activities.all(),
-            workflow_runner=SandboxedWorkflowRunner(SandboxRestrictions.default.with_passthrough_all_modules()),
+            workflow_runner=SANDBOX,
             max_heartbeat_throttle_interval=timedelta(seconds=2),
             graceful_shutdown_timeout=timedelta(seconds=30),
             deployment_config=pinned if self._deployment else None,
