@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields, is_dataclass, replace
 from itertools import count
@@ -14,19 +14,39 @@ import pytest
 
 pytest.importorskip("temporalio", reason="the extra `temporal` is not installed")
 
+from temporalio import workflow
 from temporalio.client import Client
+from temporalio.worker import Replayer
 
 from conftest import Server
 from desk import BILL, Desk
-from plan_kit import ONE_BY_ONE, WORDS, World
+from plan_kit import ONE_BY_ONE, WORDS, World, off, plan, step
 from scenes import Played, Row, config_of, drive, models_of, rows_in
-from surefoot import Agent, MemoryJournal, Run, Task
+from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, Task, tool
 from surefoot.core.loop.fold import fold
-from surefoot.engines.temporal.payloads import Size
-from surefoot.engines.temporal.worker import Engine, connected
+from surefoot.core.loop.moves import next_moves
+from surefoot.core.loop.replay import replay
+from surefoot.core.state.state import State
+from surefoot.engines.temporal.payloads import WORKFLOW, Given, Size, workflow_id
+from surefoot.engines.temporal.worker import SANDBOX, Engine, adopt, checked, connected
+from surefoot.engines.temporal.workflow import RunWorkflow
 from surefoot.testing.journals import CheckedJournal
-from surefoot.types.events import DriverChanged, Event, RunResumed
-from surefoot.types.ports import JournalStore
+from surefoot.testing.models import ScriptedModel, calls
+from surefoot.types.errors import UsageError
+from surefoot.types.events import (
+    CallEnded,
+    CallJudged,
+    CallStarted,
+    DriverChanged,
+    Event,
+    InStep,
+    RunEnded,
+    RunNoted,
+    RunResumed,
+)
+from surefoot.types.moves import Move, Record, Think
+from surefoot.types.outcomes import Completed
+from surefoot.types.ports import JournalStore, Tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.temporal, pytest.mark.timeout(300)]
 
@@ -83,8 +103,8 @@ def told(events: Sequence[Event]) -> list[Event]:
 
 
 def _is_for_all(row: Row) -> bool:
-    """Whether a person only answers in it."""
-    return not any(do[0] == "resume" and len(do) > 1 for do in row.get("then", ()))
+    """Whether a person only answers in it, and nothing depends on how long things take."""
+    return "max_seconds" not in str(row) and not any(do[0] == "resume" and len(do) > 1 for do in row.get("then", ()))
 
 
 async def through(store: JournalStore, agent: Agent[Any], row: Row, task: Task, run_id: str) -> Run:
@@ -154,3 +174,254 @@ async def test_what_happens_is_what_happens_without_temporal(temporal_server: Se
 @pytest.mark.parametrize("size", ["move", "run"])
 async def test_each_scene_is_what_it_is_without_temporal(temporal_server: Server, size: Size) -> None:
     await play_all(temporal_server, [one for one in SCENES if _is_for_all(one[0])], size)
+
+
+# --- plans with parallel steps, waits, words while something is under way
+
+
+async def alike(server: Server, make: Callable[[JournalStore], Agent[Any]], **options: Any) -> list[Event]:
+    """The events of a run by moves, held against those of the same run without Temporal, in whatever order."""
+    store, alone, run_id = CheckedJournal(MemoryJournal()), CheckedJournal(MemoryJournal()), f"r{next(_NUMBERS)}"
+    await make(alone).run("go", run_id=run_id)
+    agent = make(store)
+    async with engine(server, store, {agent.name: agent}, **options):
+        await agent.start("go", run_id=run_id)
+        await at_rest(store, run_id)
+    events = await records_of(store, run_id)
+    assert sorted(map(str, told(events))) == sorted(map(str, told(await records_of(alone, run_id))))
+    assert replay(events).differs_at is None
+    return events
+
+
+async def test_steps_of_a_plan_are_made_side_by_side(temporal_server: Server) -> None:
+    steps = [step(name, "meet", who=name, of=3) for name in "abc"]
+    proposal = plan(*steps, step("d", "look", "abc", q="d"))
+    made = lambda store: World().agent(proposal, config=off(max_parallel=3), store=store, name="planner")  # noqa: E731
+    events = await alike(temporal_server, made)
+    kinds = [type(one.event) for one in events if isinstance(one, InStep) and one.step_id in "abc"]
+    assert [one for one in kinds if one in (CallStarted, CallEnded)] == [CallStarted] * 3 + [CallEnded] * 3
+
+
+async def test_a_plan_waits_before_a_step_is_tried_again(temporal_server: Server) -> None:
+    broken = {"look x": "ConnectionError: gone"}
+    proposal = plan(step("a", "look", q="x"))
+    await alike(temporal_server, lambda store: World(broken).agent(proposal, config=off(), store=store, name="planner"))
+
+
+class Held:
+    """An agent whose only call lasts until it is told to end, and what came of that call."""
+
+    def __init__(self, store: JournalStore) -> None:
+        self.begun, self.go, self.is_cut = asyncio.Event(), asyncio.Event(), False
+
+        @tool(effect="read")
+        async def hold() -> str:
+            """Hold on."""
+            self.begun.set()
+            try:
+                await self.go.wait()
+            except asyncio.CancelledError:
+                self.is_cut = True
+                raise
+            return "held"
+
+        self.agent = Agent(ScriptedModel([calls(("hold", {})), "Done."]), tools=[hold], journal=store, name="clerk")
+
+
+@pytest.mark.parametrize("size", ["move", "run"])
+async def test_who_speaks_is_heard_while_a_call_is_under_way(temporal_server: Server, size: Size) -> None:
+    store = MemoryJournal()
+    held, run_id = Held(store), f"r{next(_NUMBERS)}"
+    async with engine(temporal_server, store, {"clerk": held.agent}, size=size):
+        await held.agent.start("go", run_id=run_id)
+        await asyncio.wait_for(held.begun.wait(), _PATIENCE_S)
+        await held.agent.note(run_id, "in red, please", by="Ada")
+        async with asyncio.timeout(_PATIENCE_S):
+            async for one in store.subscribe(run_id):
+                if isinstance(one.event, RunNoted):
+                    break
+        held.go.set()
+        assert (await at_rest(store, run_id)).status == "completed"
+    kinds = [type(one) for one in await records_of(store, run_id)]
+    assert kinds.index(CallStarted) < kinds.index(RunNoted) < kinds.index(CallEnded)
+
+
+@pytest.mark.parametrize("size", ["move", "run"])
+async def test_a_run_is_cancelled_while_a_call_is_under_way(temporal_server: Server, size: Size) -> None:
+    store = MemoryJournal()
+    held, run_id = Held(store), f"r{next(_NUMBERS)}"
+    async with engine(temporal_server, store, {"clerk": held.agent}, size=size) as client:
+        await held.agent.start("go", run_id=run_id)
+        await asyncio.wait_for(held.begun.wait(), _PATIENCE_S)
+        await held.agent.cancel(run_id, by="Ada")
+        assert (await at_rest(store, run_id)).status == "cancelled"
+        assert await asyncio.wait_for(client.get_workflow_handle(workflow_id(run_id)).result(), 60) == "cancelled"
+        async with asyncio.timeout(60):
+            while not held.is_cut:  # noqa: ASYNC110  # its worker is told with the next sign of life
+                await asyncio.sleep(0.05)
+
+
+# --- sizes
+
+
+def counting(steps: int, store: JournalStore) -> Agent[Any]:
+    @tool(effect="read")
+    async def add(a: int) -> int:
+        """Add one."""
+        return a + 1
+
+    said = [*(calls(("add", {"a": at})) for at in range(steps)), "Done."]
+    config = LoopConfig(budget=Budget(max_steps=steps + 9))
+    return Agent(ScriptedModel(said), tools=[add], journal=store, name="clerk", config=config)
+
+
+async def grown(temporal_server: Server, steps: int) -> None:
+    store, run_id = MemoryJournal(), f"r{next(_NUMBERS)}"
+    agent = counting(steps, store)
+    async with engine(temporal_server, store, {"clerk": agent}, most_events=150) as client:
+        await agent.start("go", run_id=run_id)
+        assert (await at_rest(store, run_id)).status == "completed"
+        handle = client.get_workflow_handle(workflow_id(run_id))
+        assert await asyncio.wait_for(handle.result(), 60) == "completed"
+        described = await handle.describe()
+    events = await records_of(store, run_id)
+    assert [one.call_id for one in events if isinstance(one, CallEnded)] == [f"{n}.0" for n in range(1, steps + 1)]
+    first = described.raw_description.workflow_execution_info.first_run_id
+    assert first != described.run_id, "it has begun anew"
+    assert replay(events).differs_at is None
+
+
+async def test_a_long_run_begins_its_history_anew(temporal_server: Server) -> None:
+    await grown(temporal_server, 25)
+
+
+@pytest.mark.scale
+@pytest.mark.timeout(1200)
+async def test_a_run_of_600_steps(temporal_server: Server) -> None:
+    await grown(temporal_server, 600)
+
+
+async def test_a_large_result_and_many_tools(temporal_server: Server) -> None:
+    @tool(effect="read")
+    async def read_all() -> str:
+        """Read all of it."""
+        return "x" * 5_000_000
+
+    def one_of_many(number: int) -> Tool:
+        async def look(what: str) -> str:
+            return what
+
+        look.__name__, look.__doc__ = f"look_{number}", f"Look up things of kind {number}. " * 10
+        return tool(look, effect="read")
+
+    tools = [read_all, *map(one_of_many, range(500))]
+
+    def made(store: JournalStore) -> Agent[Any]:
+        said = [calls(("read_all", {})), calls(("look_7", {"what": "y" * 200_000})), "Done."]
+        config = LoopConfig(tool_result_chars=6_000_000)
+        return Agent(ScriptedModel(said), tools=tools, journal=store, name="clerk", config=config)
+
+    events = await alike(temporal_server, made)
+    assert sum(isinstance(one, CallEnded) for one in events) == 2
+
+
+# --- a changed core
+
+
+def _reversed(state: State, under_way: frozenset[Move] = frozenset()) -> tuple[Move, ...]:
+    return next_moves(state, under_way)[::-1]
+
+
+def _one_by_one(state: State, under_way: frozenset[Move] = frozenset()) -> tuple[Move, ...]:
+    return () if under_way else next_moves(state, under_way)[:1]
+
+
+def _other_rule(state: State, under_way: frozenset[Move] = frozenset()) -> tuple[Move, ...]:
+    moves = next_moves(state, under_way)
+    changed = [
+        Record(tuple(replace(one, rule="another") if isinstance(one, CallJudged) else one for one in move.events))
+        if isinstance(move, Record)
+        else move
+        for move in moves
+    ]
+    return tuple(changed)
+
+
+def _other_end(state: State, under_way: frozenset[Move] = frozenset()) -> tuple[Move, ...]:
+    match next_moves(state, under_way):
+        case (Record((RunEnded(Completed(answer)),)),):
+            return (Record((RunEnded(Completed(f"{answer}!")),)),)
+        case moves:
+            return moves
+
+
+def _other_thought(state: State, under_way: frozenset[Move] = frozenset()) -> tuple[Move, ...]:
+    return tuple(
+        replace(move, want="answer") if isinstance(move, Think) else move for move in next_moves(state, under_way)
+    )
+
+
+@workflow.defn(name=WORKFLOW)
+class Mutant(RunWorkflow):
+    """The workflow of a core that was changed."""
+
+    core = staticmethod(next_moves)
+
+    @staticmethod
+    def decide(state: State, under_way: frozenset[Move] = frozenset()) -> tuple[Move, ...]:
+        return Mutant.core(state, under_way)
+
+    @workflow.run
+    async def run(self, given: Given) -> str:
+        return await super().run(given)
+
+
+async def test_a_changed_core_is_caught_when_a_history_is_replayed(
+    temporal_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, run_id = MemoryJournal(), f"r{next(_NUMBERS)}"
+
+    @tool(effect="read")
+    async def look(q: str) -> str:
+        """Look it up."""
+        return q
+
+    said = [calls(("look", {"q": "a"}), ("look", {"q": "b"})), "Done."]
+    agent = Agent(ScriptedModel(said), tools=[look], journal=store, name="clerk")
+    async with engine(temporal_server, store, {"clerk": agent}) as client:
+        await agent.start("go", run_id=run_id)
+        await at_rest(store, run_id)
+        handle = client.get_workflow_handle(workflow_id(run_id))
+        await asyncio.wait_for(handle.result(), 60)
+        history = await handle.fetch_history()
+    converter = client.data_converter
+    await Replayer(workflows=[RunWorkflow], workflow_runner=SANDBOX, data_converter=converter).replay_workflow(history)
+    replayer = Replayer(workflows=[Mutant], workflow_runner=SANDBOX, data_converter=converter)
+    await replayer.replay_workflow(history)
+    for core in (_reversed, _one_by_one, _other_rule, _other_end, _other_thought):
+        monkeypatch.setattr(Mutant, "core", staticmethod(core))
+        with pytest.raises(Exception, match=r"adopt the run|ondeterminism"):
+            await replayer.replay_workflow(history)
+
+
+@pytest.mark.parametrize("size", ["move", "run"])
+async def test_an_adopted_run_goes_on_from_its_journal(temporal_server: Server, size: Size) -> None:
+    store = MemoryJournal()
+    held, run_id = Held(store), f"r{next(_NUMBERS)}"
+    async with engine(temporal_server, store, {"clerk": held.agent}, size=size) as client:
+        await held.agent.start("go", run_id=run_id)
+        await asyncio.wait_for(held.begun.wait(), _PATIENCE_S)
+        first = (await client.get_workflow_handle(workflow_id(run_id)).describe()).run_id
+        assert [one async for one in checked(store, client) if one[0] == run_id] == []
+        await adopt(client, [run_id])
+        async with asyncio.timeout(60):
+            while (await client.get_workflow_handle(workflow_id(run_id)).describe()).run_id == first:
+                await asyncio.sleep(0.1)
+        held.go.set()
+        assert (await at_rest(store, run_id)).status == "completed"
+        second = client.get_workflow_handle(workflow_id(run_id))
+        assert await asyncio.wait_for(second.result(), 60) == "completed"
+        assert (await second.describe()).run_id != first
+        with pytest.raises(UsageError, match="no open workflow"):
+            await adopt(client, ["r-nobody"])
+    assert [type(one) for one in await records_of(store, run_id)].count(CallEnded) == 1

@@ -84,7 +84,12 @@ def kind_of(move: WorldMove) -> str:
 
 @workflow.defn(name=WORKFLOW)
 class RunWorkflow:
-    """One run, from where its journal stands to its end. It stays open while the run waits for a person."""
+    """One run, from where its journal stands to its end. It stays open while the run waits for a person.
+
+    `decide` is the core's own function.
+    """
+
+    decide = staticmethod(next_moves)
 
     def __init__(self) -> None:
         self._fence = self._failures = 0
@@ -175,7 +180,7 @@ class RunWorkflow:
                 await self._hear()
             elif self._is_full and self._state.ending is None:
                 self._anew()
-            elif not next_moves(self._state):
+            elif not self.decide(self._state):
                 held = self._held
                 await self._local(Activities.rest, held, "")
                 if self._state.ending is not None and held == self._held:
@@ -204,7 +209,7 @@ class RunWorkflow:
         begins: list[tuple[WorldMove, State]] = []
         safety: Durability = "written"
         under_way: frozenset[Move] = frozenset(self._making)
-        while not self._is_full and (found := next_moves(self._state, under_way)):
+        while not self._is_full and (found := self.decide(self._state, under_way)):
             state = self._state
             self._note([event for move in found for event in announce(move, state)])
             for move in found:
