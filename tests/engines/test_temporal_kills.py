@@ -7,7 +7,7 @@ import random
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("temporalio", reason="the extra `temporal` is not installed")
 
-from conftest import Server
+from dev_server import Server
 
 from processes import COMMAND
 from surefoot import Agent
@@ -76,7 +76,7 @@ class Shop:
             self.runs.append((await self.clerk.start("go", run_id=f"{self.folder.name}-{at}")).id)
 
     @contextmanager
-    def worker(self, size: str) -> Iterator[subprocess.Popen[str]]:
+    def worker(self, size: str) -> Generator[subprocess.Popen[str]]:
         options = ("--engine", "temporal", "--address", self.address, "--queue", self.queue, "--activity", size)
         command = (*COMMAND, "worker", "--agents", "agents.py", "--journal", self.journal, *options)
         with (self.folder / "worker.log").open("a") as log:
@@ -125,7 +125,7 @@ class Shop:
         await self.clerk.aclose()
 
 
-@pytest.mark.parametrize("size", ["move", "run"])
+@pytest.mark.parametrize("size", ["move", pytest.param("run", marks=pytest.mark.scale)])
 async def test_a_worker_dies_while_it_pays(temporal_server: Server, tmp_path: Path, size: str) -> None:
     shop = Shop(tmp_path, temporal_server, str(tmp_path / "runs.db"))
     await shop.start(2)

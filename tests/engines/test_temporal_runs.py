@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields, is_dataclass, replace
 from itertools import count
@@ -14,11 +14,11 @@ import pytest
 
 pytest.importorskip("temporalio", reason="the extra `temporal` is not installed")
 
+from dev_server import Server
 from temporalio import workflow
 from temporalio.client import Client
 from temporalio.worker import Replayer
 
-from conftest import Server
 from desk import BILL, Desk
 from plan_kit import ONE_BY_ONE, WORDS, World, off, plan, step
 from scenes import Played, Row, config_of, drive, models_of, rows_in
@@ -58,7 +58,7 @@ _TIMES = ("elapsed_s", "took_s", "first_s")
 @asynccontextmanager
 async def engine(
     server: Server, store: JournalStore, agents: Mapping[str, Agent[Any]], *, size: Size = "move", **options: Any
-) -> AsyncIterator[Client]:
+) -> AsyncGenerator[Client]:
     """A worker for these agents, on a queue of its own."""
     client, told = await connected(store, server.address), asyncio.Event()
     made = Engine(store, agents, client, queue=f"q{next(_NUMBERS)}", size=size, **options)
@@ -196,8 +196,8 @@ async def alike(server: Server, make: Callable[[JournalStore], Agent[Any]], **op
 async def test_steps_of_a_plan_are_made_side_by_side(temporal_server: Server) -> None:
     steps = [step(name, "meet", who=name, of=3) for name in "abc"]
     proposal = plan(*steps, step("d", "look", "abc", q="d"))
-    made = lambda store: World().agent(proposal, config=off(max_parallel=3), store=store, name="planner")  # noqa: E731
-    events = await alike(temporal_server, made)
+    options: dict[str, Any] = {"config": off(max_parallel=3), "name": "planner"}
+    events = await alike(temporal_server, lambda store: World().agent(proposal, store=store, **options))
     kinds = [type(one.event) for one in events if isinstance(one, InStep) and one.step_id in "abc"]
     assert [one for one in kinds if one in (CallStarted, CallEnded)] == [CallStarted] * 3 + [CallEnded] * 3
 
@@ -415,7 +415,7 @@ async def test_an_adopted_run_goes_on_from_its_journal(temporal_server: Server, 
         assert [one async for one in checked(store, client) if one[0] == run_id] == []
         await adopt(client, [run_id])
         async with asyncio.timeout(60):
-            while (await client.get_workflow_handle(workflow_id(run_id)).describe()).run_id == first:
+            while (await client.get_workflow_handle(workflow_id(run_id)).describe()).run_id == first:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         held.go.set()
         assert (await at_rest(store, run_id)).status == "completed"

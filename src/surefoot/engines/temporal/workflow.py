@@ -20,7 +20,6 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError  # noqa: A004
 
 from surefoot.core.loop.fold import fold
-from surefoot.core.loop.inbox import cancelled
 from surefoot.core.loop.moves import announce, durability, next_moves, standing
 from surefoot.core.state.state import EMPTY, State
 from surefoot.engines.temporal.activities import LOST, MOVED, STATES, Activities
@@ -99,7 +98,6 @@ class RunWorkflow:
         self._effects: set[WorldMove] = set()
         self._ended: deque[tuple[WorldMove, str, Made | None]] = deque()
         self._pending: list[Event] = []
-        self._is_cancelled = False
 
     @workflow.signal
     def claimed(self, fence: int) -> None:
@@ -174,7 +172,7 @@ class RunWorkflow:
             if self._state.ending is not None and self._making:
                 await self._cut_off()
             if self._making:
-                await self._wait(lambda: bool(self._ended) or self._has_words)
+                await workflow.wait_condition(lambda: bool(self._ended) or self._has_words)
                 await (self._take() if self._ended else self._hear())
             elif self._has_words and self._state.ending is None:
                 await self._hear()
@@ -287,17 +285,6 @@ class RunWorkflow:
         self._making.clear()
         self._effects.clear()
         self._ended.clear()
-
-    async def _wait(self, until: Any) -> None:  # Any: a question without arguments
-        """Wait. A cancellation by Temporal is a person's word that ends the run."""
-        try:
-            await workflow.wait_condition(until)
-        except asyncio.CancelledError:
-            if self._is_cancelled:
-                raise
-            self._is_cancelled = True
-            self._note(cancelled(self._state, "Temporal"))
-            await self._flush()
 
     def _note(self, events: Sequence[Event]) -> None:
         self._pending += events
