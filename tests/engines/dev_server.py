@@ -42,4 +42,4 @@ class Server:
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait()
+        self._process.wait(timeout=60)

@@ -85,7 +85,7 @@ class Shop:
             yield process
         finally:
             process.kill()
-            process.wait()
+            process.wait(timeout=60)
 
     def book(self) -> list[str]:
         book = self.folder / "book"
