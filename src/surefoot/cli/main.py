@@ -111,8 +111,7 @@ def commands() -> typer.Typer:
     """All commands. They are loaded only here, since they need the packages of the extra `cli`."""
     import typer  # noqa: PLC0415
 
-    from surefoot.cli import chat, check, conduct, doctor, export, journal, rows, runs  # noqa: PLC0415
-    from surefoot.cli import serve, stores, temporal, worker  # noqa: PLC0415
+    from surefoot.cli import chat, check, conduct, doctor, export, journal, rows, runs, serve, stores, temporal, worker  # noqa: PLC0415  # noqa: PLC0415
 
     about = "Run tool-using LLM agents that test a foothold before they put weight on it."
     app = typer.Typer(
