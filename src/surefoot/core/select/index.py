@@ -352,13 +352,10 @@ def _stop_words() -> _StopWords:
 @lru_cache(60_000)
 def _words_of(run: str, *, in_task: bool) -> tuple[tuple[str, ...], int]:
     """The words of a run of letters, and how many of them add to the length of a text."""
-    stop_words = _stop_words()
-    parts = _stems(run, stop_words.in_tasks if in_task else stop_words.everywhere)
-    return parts + ((run.lower(),) if _COMPOUND.fullmatch(run) else ()), len(parts)
-
-
-def _stems(run: str, left_out: frozenset[str]) -> tuple[str, ...]:
     if _CJK_RUN.match(run):
-        return tuple(run[at : at + 2] for at in range(len(run) - 1)) or (run,)
-    parts = (run,) if run[1:].islower() else _PARTS.findall(run)
-    return tuple(stem(part) for part in map(str.lower, parts) if part not in left_out and len(part) > 1)
+        parts = tuple(run[at : at + 2] for at in range(len(run) - 1)) or (run,)
+    else:
+        left_out = _stop_words().in_tasks if in_task else _stop_words().everywhere
+        spelt = (run,) if run[1:].islower() else _PARTS.findall(run)
+        parts = tuple(stem(part) for part in map(str.lower, spelt) if part not in left_out and len(part) > 1)
+    return parts + ((run.lower(),) if _COMPOUND.fullmatch(run) else ()), len(parts)
