@@ -43,6 +43,7 @@ async def due(store: JournalStore, wanted: Wanted) -> list[str]:
         page = await store.list(EVERY_RUN, after, 200)
         runs.update((one.run_id, one) for one in page.runs)
         after, is_more = page.next, bool(page.next)
+        await asyncio.sleep(0)  # who drives runs here has a turn
     family = {run_id: _outermost(runs, run_id) for run_id in runs}
     needs = defaultdict[str, set[str]](set)  # a family, and those whose records it shares
     for run_id, run in runs.items():
@@ -67,7 +68,11 @@ async def prune(store: JournalStore, run_ids: Sequence[str], by: str) -> AsyncIt
     """
     gone = 0
     for at in range(0, len(run_ids), _PIECE):
-        ends = {run_id: end for run_id in run_ids[at : at + _PIECE] if (end := await _end(store, run_id))}
+        ends = dict[str, str]()
+        for run_id in run_ids[at : at + _PIECE]:
+            if end := await _end(store, run_id):
+                ends[run_id] = end
+            await asyncio.sleep(0)
         now = time.time()
         told = {run_id: {"hash": end, "by": by, "at": now} for run_id, end in ends.items()}
         name = f"pruned-{time.gmtime(now).tm_year}"
@@ -79,7 +84,7 @@ async def prune(store: JournalStore, run_ids: Sequence[str], by: str) -> AsyncIt
                 gone += 1
             except (RunBusy, UsageError):  # it was taken up, or forked, just now
                 left.append(run_id)
-            await asyncio.sleep(0)  # who drives runs here has a turn
+            await asyncio.sleep(0)
         if left:
             await amend(
                 store.side,
