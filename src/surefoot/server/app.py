@@ -33,20 +33,32 @@ from surefoot.types.ports import RunSummary
 
 _RUN = "/v1/runs/{run_id}"
 _CALL = f"{_RUN}/calls/{{call:path}}"
-_RESPONSE = "/openai/v1/responses/{response_id}"
 _STREAM = "text/event-stream"
+Rights = Right | tuple[Right, ...]
 _SAID = {200: shapes.Heard, 202: shapes.Heard}
 _BEGUN = ("agent_unknown", "too_many_runs", "draining")
 _WORD = ("ended", "journal_damaged")
 _ANSWER = ("no_such_call", "not_waiting", "other_question", "changed", "expired", *_WORD)
+_ANSWERED = ("no_such_run", *_ANSWER)
+_ASKED = ("no_tools", "too_many_streams", *_BEGUN)
+_AGUI = ("not_installed", "too_many_streams", *_BEGUN, *_ANSWERED)
+_JOINED = ("no_such_run", "too_many_streams")
+_ONE = "/openai/v1/responses/{response_id}"
+_RESPONSE = {200: (responses.Told, _STREAM)}
 
 
-def _get(path: str, handle: Handle, gives: object, *problems: str, query: type = Nothing) -> Endpoint:
-    return Endpoint("GET", path, handle, ("read",), {200: gives}, query, problems=problems)
+def _get(
+    path: str, handle: Handle, gives: object, *problems: str, query: type = Nothing, rights: Rights = "read"
+) -> Endpoint:
+    return Endpoint("GET", path, handle, _several(rights), {200: gives}, query, problems=problems)
 
 
-def _post(path: str, handle: Handle, right: Right, body: type, gives: Mapping[int, object], *more: str) -> Endpoint:
-    return Endpoint("POST", path, handle, (right,), gives, body=body, problems=more)
+def _post(path: str, handle: Handle, rights: Rights, body: type, gives: Mapping[int, object], *more: str) -> Endpoint:
+    return Endpoint("POST", path, handle, _several(rights), gives, body=body, problems=more)
+
+
+def _several(rights: Rights) -> tuple[Right, ...]:
+    return (rights,) if isinstance(rights, str) else rights
 
 
 async def agui(asked: Asked[None, shapes.RunAgent]) -> Response:
@@ -76,66 +88,29 @@ ENDPOINTS = (
     _get("/v1/agents", about.agents, shapes.Agents),
     _get("/v1/usage", about.usage, shapes.Usages, query=shapes.By),
     _get("/v1/feed", follow.feed, _STREAM, "too_many_streams", query=shapes.Since),
-    Endpoint("GET", "/v1/me", about.me, (), {200: shapes.Me}),
-    Endpoint("GET", "/metrics", about.metrics, ("admin",), {200: "text/plain"}),
+    _get("/v1/me", about.me, shapes.Me, rights=()),
+    _get("/metrics", about.metrics, "text/plain", rights="admin"),
     _post(
         "/v1/runs", starts.start, "start", shapes.Start, {202: RunSummary, 200: _STREAM}, *_BEGUN, "too_many_streams"
     ),
     _post(f"{_RUN}/fork", starts.fork, "start", shapes.Fork, {202: RunSummary}, *_BEGUN),
     _post(f"{_RUN}/resume", say.resume, "start", shapes.GoOn, {202: shapes.Heard, 200: RunSummary}, *_BEGUN, *_WORD),
     _post(f"{_RUN}/notes", say.note, "start", shapes.Said, _SAID, *_WORD),
-    Endpoint("POST", f"{_RUN}/cancel", say.cancel, ("cancel", "start"), _SAID, body=shapes.Ended, problems=_WORD),
+    _post(f"{_RUN}/cancel", say.cancel, ("cancel", "start"), shapes.Ended, _SAID, *_WORD),
     _post(f"{_CALL}/approve", say.approve, "approve", shapes.Yes, _SAID, *_ANSWER),
     _post(f"{_CALL}/deny", say.deny, "approve", shapes.No, _SAID, *_ANSWER),
     _post(f"{_CALL}/settle", say.settle, "approve", shapes.Settled, _SAID, *_ANSWER),
     _post(f"{_RUN}/plan/sign", say.sign, "approve", shapes.Signature, _SAID, *_ANSWER),
-    Endpoint("GET", "/openai/v1/models", openai.models, ("read", "start"), {200: openai.Models}),
+    _get("/openai/v1/models", openai.models, openai.Models, rights=("read", "start")),
     _post(
-        "/openai/v1/chat/completions",
-        openai.chat,
-        "start",
-        openai.Chat,
-        {200: (openai.Completion, _STREAM)},
-        "no_tools",
-        "too_many_streams",
-        *_BEGUN,
+        "/openai/v1/chat/completions", openai.chat, "start", openai.Chat, {200: (openai.Completion, _STREAM)}, *_ASKED
     ),
-    Endpoint(
-        "POST",
-        "/openai/v1/responses",
-        responses.create,
-        ("start", "approve"),
-        {200: (responses.Told, _STREAM)},
-        body=responses.Create,
-        problems=("no_tools", "no_such_run", "too_many_streams", *_BEGUN, *_ANSWER),
+    _post(
+        "/openai/v1/responses", responses.create, ("start", "approve"), responses.Create, _RESPONSE, *_ASKED, *_ANSWERED
     ),
-    Endpoint(
-        "GET",
-        _RESPONSE,
-        responses.retrieve,
-        ("read", "start"),
-        {200: (responses.Told, _STREAM)},
-        query=responses.Joined,
-        problems=("no_such_run", "too_many_streams"),
-    ),
-    Endpoint(
-        "POST",
-        f"{_RESPONSE}/cancel",
-        responses.end,
-        ("cancel", "start"),
-        {200: responses.Told},
-        body=shapes.Ended,
-        problems=("no_such_run", *_WORD),
-    ),
-    Endpoint(
-        "POST",
-        "/agui/{agent}",
-        agui,
-        ("start", "read", "approve"),
-        {200: _STREAM},
-        body=shapes.RunAgent,
-        problems=("not_installed", "no_such_run", "too_many_streams", *_BEGUN, *_ANSWER),
-    ),
+    _get(_ONE, responses.retrieve, _RESPONSE[200], *_JOINED, query=responses.Joined, rights=("read", "start")),
+    _post(f"{_ONE}/cancel", responses.end, ("cancel", "start"), shapes.Ended, {200: responses.Told}, *_ANSWERED),
+    _post("/agui/{agent}", agui, ("start", "read", "approve"), shapes.RunAgent, {200: _STREAM}, *_AGUI),
     Endpoint("DELETE", _RUN, about.delete, ("admin",), {204: None}, problems=("driven", "has_forks")),
 )
 """Every address that takes a token, but `MCP`."""

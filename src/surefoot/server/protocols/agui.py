@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from base64 import b64decode
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -29,7 +28,7 @@ from surefoot.server.problems import Problem
 from surefoot.server.protocols.agui_events import Frames, Told
 from surefoot.server.reads import check_reads, run_of
 from surefoot.server.say import heard
-from surefoot.server.shapes import Long, RunAgent, Short
+from surefoot.server.shapes import Given, Long, RunAgent, Short
 from surefoot.server.signals import Heard as Place
 from surefoot.server.site import Site
 from surefoot.server.sse import PING, PING_S, EventStream, Write
@@ -165,11 +164,8 @@ def _files(message: Message) -> list[Attachment]:
             continue
         if not isinstance(part, ImagePart | DocumentPart) or part.source.type != "data":
             raise _wrong("messages", "send images and documents as data, within the message")
-        try:
-            data = b64decode(part.source.value, validate=True)
-        except ValueError as error:
-            raise _wrong("messages", "the data of a file is not valid base64") from error
-        files.append(Attachment.from_bytes(data, f"{part.type} {len(files) + 1}", media_type=part.source.mime_type))
+        name = f"{part.type} {len(files) + 1}"
+        files.append(Given(name=name, data=part.source.value, media_type=part.source.mime_type).attachment())
     return files
 
 

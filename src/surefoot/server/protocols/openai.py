@@ -7,7 +7,6 @@ nothing back. Source: spec/serving.md, section 7.3.
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from re import compile as pattern
 from typing import Annotated, Any, ClassVar, Literal
@@ -20,13 +19,14 @@ from surefoot.server.answers import answer, dumped
 from surefoot.server.api import Asked, Exact
 from surefoot.server.problems import Problem
 from surefoot.server.protocols.status import GOING, stood, words_of
+from surefoot.server.shapes import Given
 from surefoot.server.sse import PING, PING_S, EventStream, Write
 from surefoot.server.starts import begun
 from surefoot.types.attachments import Attachment
 from surefoot.types.ports import RunSummary
 from surefoot.types.task import Author, Task
 
-_IMAGE = pattern(r"data:(image/[a-z]+);base64,(.*)")
+_IMAGE = pattern(r"data:(image/[a-z]+);base64,(.+)")
 EARLIER = "earlier messages"
 """The attachment that has what was said before the task."""
 _DONE = b"data: [DONE]\n\n"
@@ -142,10 +142,7 @@ def _image(given: Mapping[str, str] | str, name: str) -> Attachment:
     url = given if isinstance(given, str) else given.get("url", "")
     if (found := _IMAGE.fullmatch(url)) is None:
         raise Problem("invalid", "messages: an image has to be a data: URL in base64; none is fetched")
-    try:
-        return Attachment.from_bytes(b64decode(found[2], validate=True), name, media_type=found[1])
-    except ValueError as error:
-        raise Problem("invalid", f"{name}: it is not valid base64") from error
+    return Given(name=name, data=found[2], media_type=found[1]).attachment()
 
 
 def _head(run: RunSummary, kind: str) -> dict[str, object]:
