@@ -66,6 +66,18 @@ def reply(request: ModelRequest) -> Scripted:
     return "Hello."
 
 
+def two_mails() -> dict[str, Agent]:
+    """The mailer, which sends two mails at once."""
+
+    def both(request: ModelRequest) -> Scripted:
+        if any(one.role == "tool" for one in request.messages):
+            return "It is done."
+        return calls(("send_mail", MAIL), ("send_mail", {**MAIL, "to": "carol@example.org"}))
+
+    mailer = agents()["mailer"]
+    return {"mailer": Agent(FunctionModel(both), tools=mailer.tools, config=mailer.config, name="mailer")}
+
+
 def agents() -> dict[str, Agent]:
     """Those that most tests serve."""
     guarded = LoopConfig(guard=GuardConfig(constraints=(CONFIRM,)))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import pytest
-from server_agents import agents
+from server_agents import agents, two_mails
 from server_world import LIMIT_S, serving, token
 
 from surefoot import MemoryJournal
@@ -73,6 +73,17 @@ async def test_a_person_answers_a_form(mode: str, said: Json, decision: str, tol
         assert form.requested_schema["properties"]["decision"]["enum"] == ["approve", "deny"]
         assert form.requested_schema["required"] == ["decision"]
         assert await judged(store, run) == [(decision, "all via mcp")]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_each_question_has_a_form_of_its_own(mode: str) -> None:
+    store, person = MemoryJournal(), Person({"decision": "approve"}, "decline")
+    async with serving(store, two_mails()) as served, client_of(served, mode, elicitation_callback=person) as client:
+        result = await client.call_tool("run_mailer", {"task": f"{MAIL['task']} and to carol@example.org"})
+        assert text_of(result) == "It is done."
+        assert len({form.message for form in person.saw}) == 2
+        run = result.structured_content["run_id"]
+        assert sorted(await judged(store, run)) == [("allow", "all via mcp"), ("deny", "all via mcp")]
 
 
 @pytest.mark.parametrize("mode", MODES)

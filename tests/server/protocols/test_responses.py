@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from server_agents import agents
+from server_agents import agents, two_mails
 from server_world import LIMIT_S, Served, serving, token, token_of
 
 from surefoot import Agent, MemoryJournal
@@ -149,6 +149,21 @@ async def test_a_question_is_a_request_for_approval(is_yes: bool, stream: bool) 
         assert await heard(store, first.id) == [("allow" if is_yes else "deny", "all via openai")]
         assert (await client.responses.create(**given)).output_text == "It is done."  # a client that tries again
         assert len(await heard(store, first.id)) == 1
+
+
+async def test_several_questions_are_answered_at_once() -> None:
+    store, task = MemoryJournal(), f"{MAIL} and to carol@example.org"
+    async with serving(store, two_mails()) as served, client_of(served) as client:
+        first = await client.responses.create(model="mailer", input=task)
+        said = [
+            {"type": "mcp_approval_response", "approval_request_id": one.id, "approve": n == 0, "reason": "one will do"}
+            for n, one in enumerate(first.output)
+        ]
+        second = await client.responses.create(model="mailer", input=[{"role": "user", "content": task}, *said])
+        assert second.output_text == "It is done."
+        told = {json.loads(one.arguments)["to"]: one.status for one in second.output if one.type == "mcp_call"}
+        assert told == {"bob@example.org": "completed", "carol@example.org": "failed"}
+        assert sorted(await heard(store, first.id)) == [("allow", "all via openai"), ("deny", "all via openai")]
 
 
 async def test_an_answer_is_waited_for_while_another_has_the_run() -> None:
