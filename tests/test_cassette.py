@@ -199,6 +199,11 @@ async def test_forks_long_results_failures_and_what_was_learnt_are_played(tmp_pa
     assert run.answer == "read again"
 
 
+async def test_a_reply_whose_text_had_to_be_mended_is_played(tmp_path: Path) -> None:
+    reply = ModelMessage("assistant", "It is 171.", mended=True)
+    assert (await both(tmp_path / "c", [reply], [exam_score], once)).answer == "It is 171."
+
+
 async def test_the_turns_of_a_conversation_are_played(tmp_path: Path) -> None:
     async def talk(agent: Agent) -> Run:
         chat = agent.chat()
