@@ -19,7 +19,8 @@ from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
 from surefoot.speak import speak
-from surefoot.testing.models import FunctionModel, ScriptedModel, calls
+from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.tools.call import ToolFailed
 from surefoot.types.errors import RunBusy, UsageError
 from surefoot.types.events import CallEnded, Outcome, RunNoted
 from surefoot.types.messages import ModelMessage, ModelRequest
@@ -245,4 +246,49 @@ async def test_a_word_that_nobody_could_hear_is_heard_by_whoever_takes_the_run_u
     await store.say("r1", Approve((("1.0", ""),), "mika"))  # whoever said it died right behind
     run = await agent.resume("r1")
     assert (run.status, run.answer) == ("completed", "Done.")
+    await agent.aclose()
+
+
+async def told(store: JournalStore, *signs: str) -> None:
+    """Return once a record has these signs."""
+    async with asyncio.timeout(20):
+        while not [one for one in await events_of(store, "r1") if all(sign in str(one) for sign in signs)]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_a_run_replays_in_which_somebody_spoke_while_its_plan_was_reflected_on(store: JournalStore) -> None:
+    """What the word set going stands in the way of a reflection that had begun before."""
+    reflecting, reflect, end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @tool(approval="always")
+    async def pay() -> str:
+        """Pay."""
+        await end.wait()
+        return "paid"
+
+    @tool(effect="read")
+    async def fail() -> str:
+        """Fail."""
+        raise ToolFailed("no")
+
+    step = '{{"step_id": "{0}", "tool_id": "{0}", "kind": "tool", "dependencies": [], "parameters": {{}}}}'
+
+    async def model(request: ModelRequest) -> Scripted:
+        if request.system.startswith("You plan a task"):
+            return f'{{"steps": [{step.format("pay")}, {step.format("fail")}]}}'
+        if request.system.startswith("A step of a plan cannot be mended"):
+            reflecting.set()
+            await reflect.wait()
+        return "Nonsense."
+
+    agent = Agent(FunctionModel(model), tools=[pay, fail], journal=store, reasoner="plan")
+    running = asyncio.create_task(agent.run("pay it", run_id="r1"))
+    await asyncio.wait_for(reflecting.wait(), 20)
+    assert (await speak(store, "r1", Approve((("pay.1", ""),), "mika"))).outcome == "applied"
+    await told(store, "CallStarted", "pay.1")
+    reflect.set()
+    await told(store, "ProposalMade", "overall_reflection")
+    end.set()
+    await asyncio.wait_for(running, 20)
+    await events_of(store, "r1")
     await agent.aclose()

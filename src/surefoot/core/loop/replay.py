@@ -85,6 +85,9 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     for at, event in enumerate(recorded):
         is_said = _is_said(event, after_said=is_said)
         if is_said:
+            made, told = _next(state, under_way)  # what nothing announces began before somebody spoke, if ever
+            if not told and any(_is_outcome(one, move) for one in recorded[at:] for move in made - under_way):
+                under_way = made
             under_way = _again(state, event, under_way, [])[1]  # a call whose doubt was settled is so no longer
             out.append(event)
             state = fold((event,), state)
@@ -95,11 +98,7 @@ def replay(recorded: Sequence[Event]) -> Replayed:
         if is_opening or is_profiled or at in given:
             under_way, due = frozenset(), []
         elif not due:
-            made, told = under_way, list[Event]()
-            for move in next_moves(state, under_way):
-                told += announce(move, state)
-                if isinstance(move, WorldMove):
-                    made |= {move}
+            made, told = _next(state, under_way)
             if told:
                 is_made = told[0] == event
             else:  # what nothing announces was really made if anything came of it
@@ -118,6 +117,16 @@ def replay(recorded: Sequence[Event]) -> Replayed:
         out.append(event)
         state = fold((event,), state)
     return Replayed(tuple(out), state)
+
+
+def _next(state: State, under_way: frozenset[Move]) -> tuple[frozenset[Move], list[Event]]:
+    """What is under way once all has begun that may, and what announces that."""
+    told: list[Event] = []
+    for move in next_moves(state, under_way):
+        told += announce(move, state)
+        if isinstance(move, WorldMove):
+            under_way |= {move}
+    return under_way, told
 
 
 def _is_opening(event: Event, *, after_opening: bool) -> bool:
