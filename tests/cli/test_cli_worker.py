@@ -61,7 +61,7 @@ def started(folder: Path, *tasks: str) -> list[str]:
 
     async def start() -> list[str]:
         journal = folder / "runs.db"
-        agent = agents_in(folder / "agents.py", SqliteJournal(journal), journal)["clerk"]
+        agent = agents_in(folder / "agents.py", SqliteJournal(journal), str(journal))["clerk"]
         runs = [(await agent.start(one)).id for one in tasks]
         await agent.aclose()
         return runs
@@ -139,7 +139,7 @@ def test_a_second_signal_leaves_at_once_and_the_call_is_in_doubt(tmp_path: Path)
 
 def test_a_file_of_agents_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
-        worker(agents=tmp_path / "none.py", journal=tmp_path / "runs.db")
+        worker(agents=tmp_path / "none.py", journal=str(tmp_path / "runs.db"))
 
 
 def test_each_option_is_on_the_page_of_workers() -> None:

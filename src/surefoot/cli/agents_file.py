@@ -29,7 +29,7 @@ _PATHS = ("root", "tools", "mcp")  # from the folder of the file
 _FIELDS = (*_PLAIN, *_PATHS, "use", "instructions", "description")
 
 
-def agents_in(path: Path, store: JournalStore, journal: Path) -> dict[str, Agent]:
+def agents_in(path: Path, store: JournalStore, journal: str) -> dict[str, Agent]:
     """The agents by their names, all on this journal. Raises `UsageError` that says what is wrong with the file."""
     if not path.is_file():
         raise UsageError(f"--agents {path}: no such file")
@@ -53,7 +53,7 @@ def _in_python(path: Path) -> Mapping[str, Agent]:
     return _named(path, cast("Mapping[str, Agent]", found))  # as was just looked at
 
 
-def _in_toml(path: Path, store: JournalStore, journal: Path) -> Mapping[str, Agent]:
+def _in_toml(path: Path, store: JournalStore, journal: str) -> Mapping[str, Agent]:
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -78,7 +78,7 @@ def _named(path: Path, found: Mapping[str, T]) -> Mapping[str, T]:
     return found
 
 
-def _agent(path: Path, name: str, table: object, store: JournalStore, journal: Path) -> Agent:
+def _agent(path: Path, name: str, table: object, store: JournalStore, journal: str) -> Agent:
     """The agent of one table: options of the command line, and the tables of a settings file below it."""
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  # only who serves agents pays for it
 

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -92,7 +91,7 @@ class _Room:
     agent: Agent
     chat: Chat
     recipe: Recipe
-    journal: Path | None
+    journal: str | None
     verbose: bool
 
     def last(self) -> Run:
@@ -191,5 +190,5 @@ class _Room:
         put(stdout(), why(records, call_id or judged[-1]).lines)
 
 
-def _records(journal: Path | None, run_id: str) -> Found:
+def _records(journal: str | None, run_id: str) -> Found:
     return with_journal(journal, lambda store: find(store, run_id))

@@ -60,7 +60,6 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import EMPTY, State
-from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run, new_run_id
 from surefoot.runtime.world import Watch
 from surefoot.telling.question import plan_question
@@ -71,6 +70,7 @@ from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, JournalOrigin, RunForked, RunResumed
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import Signal
+from surefoot.types.ports import JournalStore
 from surefoot.types.task import Task
 
 TaskArgument = Annotated[
@@ -129,7 +129,7 @@ def run(
 def agent_with(
     options: Options,
     config: str | None,
-    journal: Path | None,
+    journal: str | None,
     instructions: str,
     schema: Mapping[str, object] | None = None,
 ) -> tuple[Agent, Recipe]:
@@ -220,13 +220,13 @@ def _keeping(watch: Watch, keep: Callable[[], None]) -> Watch:
     return seen
 
 
-def _found(given: str, journal: Path | None) -> Found:
+def _found(given: str, journal: str | None) -> Found:
     """The run of that id, all of it."""
     return with_journal(journal, lambda store: find(store, given, journal_hint(journal))).whole()
 
 
 def _again(
-    options: Options, found: Found, state: State, journal: Path | None
+    options: Options, found: Found, state: State, journal: str | None
 ) -> tuple[Recipe, Callable[[LoopConfig | None], Agent], JournalOrigin]:
     """What a run that has begun goes on with: its recipe, what makes its agent, and whether this user has begun it."""
     path = journal_path(journal)
@@ -316,7 +316,7 @@ def driven(agent: Agent, work: Work, showing: Showing) -> Run:
 
 
 def _conduct(
-    agent: Agent, work: Work, run_id: str, showing: Showing, journal: Path | None, *, by: str | None = None
+    agent: Agent, work: Work, run_id: str, showing: Showing, journal: str | None, *, by: str | None = None
 ) -> None:
     """Drive a run and show it, and exit. `by` is who is asked about its plans; None: nobody.
 
@@ -360,7 +360,7 @@ def _leave_at_the_next_one(code: int) -> None:
     signal.signal(signal.SIGTERM, leave)
 
 
-def _word_on_plan(agent: Agent, journal: Path | None, state: State, by: str) -> Work | None:
+def _word_on_plan(agent: Agent, journal: str | None, state: State, by: str) -> Work | None:
     """Ask about a plan that waits for its signature, and put the answer on record; gives what drives the run on.
 
     None when nothing is said: the run goes on waiting.
@@ -371,7 +371,7 @@ def _word_on_plan(agent: Agent, journal: Path | None, state: State, by: str) -> 
         return None
     name = by or getpass.getuser()
 
-    async def spoken(store: SqliteJournal) -> Found:
+    async def spoken(store: JournalStore) -> Found:
         if said == "yes":
             await speaker(store).approve(state.run_id, PLAN, by=name)
         else:

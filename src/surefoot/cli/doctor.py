@@ -27,8 +27,8 @@ from rich.text import Text
 from surefoot.cli.live import stderr, stdout
 from surefoot.cli.options import JournalOption
 from surefoot.cli.recipes import chosen_model
-from surefoot.cli.setup import journal_path
-from surefoot.journal.sqlite import SqliteJournal
+from surefoot.cli.setup import journal_path, opened
+from surefoot.journal.memory import DATABASES
 from surefoot.models.files import ENCODER, QWEN_CODER, VOCABULARY, cache_directory, known_models
 from surefoot.models.names import ENTRY_POINTS, PROVIDERS, resolve
 from surefoot.telling.text import without_password
@@ -59,7 +59,7 @@ class Check:
     remedy: str = ""
 
 
-def all_checks(model: str, base_url: str | None, journal: Path, root: Path) -> list[Check]:
+def all_checks(model: str, base_url: str | None, journal: str, root: Path) -> list[Check]:
     """Everything that decides whether `surefoot run` can work here, and what else is worth knowing."""
     is_local = model == "local" or model.startswith("local:")
     return [
@@ -69,7 +69,7 @@ def all_checks(model: str, base_url: str | None, journal: Path, root: Path) -> l
         chosen(model, base_url),
         *server(model, base_url),
         journal_check(journal),
-        disk("disk of the journal", journal),
+        disk("disk of the journal", root if journal.startswith(DATABASES) else Path(journal)),
         disk("disk of the model's cache", cache_directory()),
         Check("good", "workspace", str(root)),
     ]
@@ -148,27 +148,28 @@ def server(model: str, base_url: str | None) -> Iterator[Check]:
         yield Check("good", name, "listening")
 
 
-def journal_check(path: Path) -> Check:
+def journal_check(place: str) -> Check:
     """Whether runs can be written and read."""
-    elsewhere = "name another with --journal"
-    if not path.exists():
+    elsewhere, path = "name another with --journal", Path(place)
+    is_file = not place.startswith(DATABASES)
+    if is_file and not path.exists():
         folder = _nearest(path)
         if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
             return Check("good", "journal", f"{path}, will be made at the first run")
         return Check("bad", "journal", f"{path} cannot be made: {folder} is not writable", elsewhere)
 
     async def newest() -> int:
-        store = SqliteJournal(path, read_only=True)
+        store = opened(place, read_only=True)
         try:
             return len(await store.runs(1))
         finally:
             await store.aclose()
 
     try:
-        told = f"{path}, {'readable and writable' if asyncio.run(newest()) else 'no runs yet'}"
+        told = f"{without_password(place)}, {'readable and writable' if asyncio.run(newest()) else 'no runs yet'}"
     except SurefootError as error:
         return Check("bad", "journal", str(error), f"{elsewhere}, or restore it")
-    if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+    if not is_file or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         return Check("good", "journal", told)
     return Check("bad", "journal", f"{path} can be read but not written", "make it and its folder writable")
 

@@ -17,7 +17,6 @@ import typer
 from surefoot.cli.doctor import installed
 from surefoot.cli.options import JournalOption
 from surefoot.cli.setup import find, journal_hint, with_journal
-from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.transfer import MOST, lines_of
 from surefoot.telling.export import Form
 from surefoot.telling.export import export as text_of
@@ -26,6 +25,7 @@ from surefoot.telling.span_records import Place, SpanRecord
 from surefoot.telling.spans import spans_of
 from surefoot.telling.text import without_password
 from surefoot.types.errors import SurefootError, UsageError
+from surefoot.types.ports import JournalStore
 
 _AT_ONCE = 1000
 _LIMIT_S = 30.0
@@ -58,7 +58,7 @@ def export(
     if form != "journal" and len(run_ids) > 1:
         raise UsageError(f"--form {form} is for one run; leave the others out, or use --form journal")
 
-    async def exported(store: SqliteJournal) -> None:
+    async def exported(store: JournalStore) -> None:
         hint = journal_hint(journal)
         if form == "journal":
             return await _moved(store, [(await find(store, one, hint)).run_id for one in run_ids], output)
@@ -76,7 +76,7 @@ def export(
     with_journal(journal, exported, read_only=True)
 
 
-async def _moved(store: SqliteJournal, run_ids: Sequence[str], output: Path | None) -> None:
+async def _moved(store: JournalStore, run_ids: Sequence[str], output: Path | None) -> None:
     """Write runs as they are, with those of agents that they have asked, for `surefoot import`."""
     inner = [one for run_id in run_ids for one in await store.beginning(f"{run_id}.", MOST)]
     lines = lines_of(store, [*run_ids, *inner])
@@ -85,7 +85,7 @@ async def _moved(store: SqliteJournal, run_ids: Sequence[str], output: Path | No
             file.write(line + "\n")
 
 
-async def _sent(store: SqliteJournal, run_id: str, endpoint: str, output: Path | None, *, content: bool) -> None:
+async def _sent(store: JournalStore, run_id: str, endpoint: str, output: Path | None, *, content: bool) -> None:
     """Send the spans of a run, or write them to a file. Again changes nothing."""
     spans = await _spans(store, run_id, content=content)
     who = {"service.name": os.environ.get("OTEL_SERVICE_NAME", "surefoot"), "service.version": installed("surefoot")}
@@ -98,7 +98,7 @@ async def _sent(store: SqliteJournal, run_id: str, endpoint: str, output: Path |
     print(f"{len(spans)} spans of run {run_id}, trace {spans[0].trace_id if spans else '-'}")
 
 
-async def _spans(store: SqliteJournal, run_id: str, *, content: bool, under: Place | None = None) -> list[SpanRecord]:
+async def _spans(store: JournalStore, run_id: str, *, content: bool, under: Place | None = None) -> list[SpanRecord]:
     """The spans of a run; below a call that has asked an agent those of its run."""
     records, _ = await store.read_recorded(run_id)
     spans = list(spans_of(records, content=content, under=under))

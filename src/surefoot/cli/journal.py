@@ -1,4 +1,4 @@
-"""The commands that look after journals: `journal backup`, `verify`, `accept`, `copy` and `prune`; and `import`."""
+"""The commands that look after journals: `journal backup`, `verify`, `accept`, `copy`, `prune`; `import`; and `db`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,7 +20,7 @@ from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, JournalOption
 from surefoot.cli.setup import journal_hint, journal_path, opened, user_name, with_journal
 from surefoot.journal.heads import heads_of
-from surefoot.journal.memory import store_of
+from surefoot.journal.memory import DATABASES
 from surefoot.journal.prune import Wanted, due, prune
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.transfer import MOST, copy, pieces_in, take_in
@@ -34,12 +34,17 @@ from surefoot.telling.text import Line, count, one_line, visible, without_passwo
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.ports import JournalStore
 
+if TYPE_CHECKING:
+    from surefoot.journal.postgres_server import Tables
+
 _EVERY_S = 2.0
 
 app = typer.Typer(
     help="Look after a journal: back it up, prove it, copy it, remove old runs, decide about lost records.",
     no_args_is_help=True,
 )
+
+tables = typer.Typer(help="The tables of a journal in PostgreSQL.", no_args_is_help=True)
 
 
 @app.command()
@@ -111,7 +116,7 @@ def copied(
         return number - len(faults), faults
 
     async def closed_after() -> tuple[int, list[str]]:
-        here, there = store_at(source, read_only=True), store_at(target, make=True)
+        here, there = opened(source, read_only=True), opened(target, make=True)
         try:
             return await all_copied(here, there)
         finally:
@@ -183,13 +188,6 @@ def import_(
     put(stdout(), [Line(f"imported {count(number, 'run')}")])
 
 
-def store_at(place: str, *, make: bool = False, read_only: bool = False) -> JournalStore:
-    """The journal of that file or address. Raises as `opened` does."""
-    if "://" in place:
-        return store_of(place)
-    return opened(Path(place).absolute(), make=make, read_only=read_only)
-
-
 class Progress:
     """Says on standard error, every few seconds, how far long work is."""
 
@@ -243,10 +241,63 @@ def accept(
     raise typer.Exit(code)
 
 
-def _there(journal: Path | None) -> Path:
-    return opened(journal_path(journal)).path
+def _there(journal: str | None) -> Path:
+    place = journal_path(journal)
+    if isinstance(opened(place), SqliteJournal):
+        return Path(place)
+    raise UsageError(
+        "this command is for a journal in a file; back up a database with its own tools (docs/postgres.md)"
+    )
 
 
 def _report(faults: Sequence[RunFault]) -> None:
     put(stdout(), [Line(one_line(fault.message), "bad") for fault in faults] or [Line("all is well")])
     raise typer.Exit(JOURNAL_TROUBLE if faults else DONE)
+
+
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--journal",
+        metavar="URL",
+        help="As postgresql://USER@HOST/DATABASE. Default: $SUREFOOT_JOURNAL.",
+        show_default=False,
+    ),
+]
+_FORMS = "SELECT form, made_by, to_char(at, 'YYYY-MM-DD HH24:MI') FROM surefoot.meta ORDER BY form"
+
+
+@tables.command(name="init")
+def init_tables(journal: UrlOption = None) -> None:
+    """Make the tables, as a user who may; `surefoot run` does so itself where it may."""
+    _tell(journal, "upgrade")
+
+
+@tables.command(name="upgrade")
+def upgrade_tables(journal: UrlOption = None) -> None:
+    """Bring the tables to the form that this surefoot writes. There is no way back: make a backup first."""
+    _tell(journal, "upgrade")
+
+
+@tables.command(name="check")
+def check_tables(journal: UrlOption = None) -> None:
+    """Say whether the database can be reached, and which form its tables have. Changes nothing."""
+    _tell(journal, "look")
+
+
+def _tell(journal: str | None, do: Tables) -> None:
+    place = journal_path(journal)
+    if not place.startswith(DATABASES):
+        raise UsageError("name a database: --journal postgresql://USER@HOST/DATABASE")
+    from surefoot.journal.postgres_server import Database  # noqa: PLC0415  # it needs an extra
+
+    database = Database(place, tables=do)
+
+    async def forms() -> list[Line]:
+        try:
+            rows = await database.ask(_FORMS)
+        finally:
+            await database.aclose()
+        return [Line(visible(f"{database.name}: form {form}, made by {by} on {at}")) for form, by, at in rows]
+
+    put(stdout(), asyncio.run(forms()))

@@ -157,6 +157,7 @@ def commands() -> typer.Typer:
         app.command(epilog=HELP if command in driving else None)(command)
     app.command(name="import")(journal.import_)
     app.add_typer(journal.app, name="journal")
+    app.add_typer(journal.tables, name="db")
     app.add_typer(stores.app, name="knowledge")
     app.add_typer(check.app, name="mcp")
     app.add_typer(doctor.app, name="model")

@@ -32,10 +32,11 @@ from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.settings import Row, defaults, rows
 
 JournalOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--journal",
-        help="Journal file. Default: $SUREFOOT_JOURNAL, else .surefoot/journal.db in this folder.",
+        metavar="PLACE",
+        help="Journal: a file, or postgresql://… Default: $SUREFOOT_JOURNAL, else .surefoot/journal.db in this folder.",
         show_default=False,
     ),
 ]

@@ -14,6 +14,7 @@ import orjson
 from surefoot.cli.options import Options
 from surefoot.core.state.roles import ACTOR, ROLES, SOLO, THINKER
 from surefoot.core.state.state import State
+from surefoot.journal.memory import DATABASES
 from surefoot.models.names import PROVIDERS
 from surefoot.runtime.cast import Thinking
 from surefoot.telling.text import without_password
@@ -75,13 +76,15 @@ def recipes_folder() -> Path:
     return state_folder("recipes")
 
 
-def recipe_path(journal: Path, run_id: str) -> Path:
+def recipe_path(journal: str | Path, run_id: str) -> Path:
     """Where the recipe of a run is or would be."""
-    whose = sha256(os.fsencode(os.path.normcase(journal.resolve()))).hexdigest()[:16]
+    at = str(journal)
+    at = without_password(at) if at.startswith(DATABASES) else os.path.normcase(Path(at).resolve())
+    whose = sha256(os.fsencode(at)).hexdigest()[:16]
     return recipes_folder() / whose / f"{quote(run_id, safe='')[:_LONGEST_NAME]}.json"
 
 
-def keep_recipe(journal: Path, run_id: str, recipe: Recipe) -> None:
+def keep_recipe(journal: str | Path, run_id: str, recipe: Recipe) -> None:
     """Write it down, without passwords, for this user alone. Raises `JournalError` when that is not possible."""
     path = recipe_path(journal, run_id)
     kept = replace(recipe, models={role: chosen.without_passwords() for role, chosen in recipe.models.items()})
@@ -100,7 +103,7 @@ def keep_recipe(journal: Path, run_id: str, recipe: Recipe) -> None:
         ) from error
 
 
-def recipe_of(journal: Path, run_id: str) -> Recipe | None:
+def recipe_of(journal: str | Path, run_id: str) -> Recipe | None:
     """The recipe of a run; None when there is none. Raises `ConfigError` when it cannot be read as one."""
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - only what takes a run up again pays for it
 

@@ -30,13 +30,12 @@ from surefoot.core.state.state import EMPTY
 from surefoot.core.text.urls import redacted
 from surefoot.delegate import inner_run_id
 from surefoot.journal.memory import store_of
-from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
 from surefoot.telling.text import Line, json_line, one_line, visible, without_password, written
 from surefoot.telling.why import why as reasons
 from surefoot.types.errors import AnswerLate, UsageError
 from surefoot.types.events import CallStarted, Event, Outcome, RunEnded, RunStarted
-from surefoot.types.ports import Recorded, RunSummary
+from surefoot.types.ports import JournalStore, Recorded, RunSummary
 
 _TURNS = 10
 """Runs that are looked at for one line of the list, where the turns of a chat take one together."""
@@ -52,7 +51,7 @@ def runs(
 ) -> None:
     """List the newest runs; of a chat its newest turn, and none that an agent has made for another."""
 
-    async def listed(store: SqliteJournal) -> list[tuple[RunSummary, str]]:
+    async def listed(store: JournalStore) -> list[tuple[RunSummary, str]]:
         if every or as_json:
             found = await store.runs(limit)
         else:
@@ -74,7 +73,7 @@ def runs(
     put(stdout(), listing(rows, stdout().width) if rows else [Line("no runs yet")])
 
 
-async def _status(store: SqliteJournal, info: RunSummary) -> str:
+async def _status(store: JournalStore, info: RunSummary) -> str:
     """As the list has it. A run whose process died without a word is looked at: it may be in doubt."""
     if info.status == "paused":
         return f"paused ({info.standing.replace('_', ' ')})"
@@ -133,7 +132,7 @@ def show(
             put(console, closing(found.run, hint))
         found.whole()
 
-    async def shown(store: SqliteJournal) -> None:
+    async def shown(store: JournalStore) -> None:
         found = await find(store, run_id, hint)
         has_plan = bool(found.records) and found.state.planning is not None
         if why:
@@ -146,7 +145,7 @@ def show(
     with_journal(journal, shown, read_only=not follow)
 
 
-async def _tell(store: SqliteJournal, found: Found, hint: str, *, as_events: bool, follow: bool) -> None:
+async def _tell(store: JournalStore, found: Found, hint: str, *, as_events: bool, follow: bool) -> None:
     """A run record by record: as JSON, or as lines with a header before and the ending after."""
     console = stdout()
     teller = Teller(EMPTY, width=console.width, detail=True)
@@ -176,7 +175,7 @@ async def _tell(store: SqliteJournal, found: Found, hint: str, *, as_events: boo
         put(console, [*ending_lines(teller.state), Line(""), *closing(Run.of(teller.state, last), hint)])
 
 
-async def _told_inside(store: SqliteJournal, teller: Teller, call_id: str, width: int) -> list[Line]:
+async def _told_inside(store: JournalStore, teller: Teller, call_id: str, width: int) -> list[Line]:
     """The run of an agent that a call has asked, as lines; none for any other call."""
     call = teller.state.call(call_id)
     if call is None or call.spec is None or not call.spec.delegates:
@@ -194,7 +193,7 @@ async def _told_inside(store: SqliteJournal, teller: Teller, call_id: str, width
 def replay(run_id: RunArgument, journal: JournalOption = None) -> None:
     """Replay the records without model or tools, and say whether they come out the same."""
 
-    async def again(store: SqliteJournal) -> int:
+    async def again(store: JournalStore) -> int:
         found = await find(store, run_id, journal_hint(journal))
         outcome = replayed([record.event for record in found.records])
         if outcome.differs_at is not None:
@@ -324,11 +323,11 @@ def cancel(run_id: RunArgument, by: ByOption, journal: JournalOption = None) -> 
     _speak(run_id, journal, spoken)
 
 
-def _speak(given: str, journal: Path | None, word: Callable[[Agent, Found], Coroutine[object, object, Run]]) -> Run:
+def _speak(given: str, journal: str | None, word: Callable[[Agent, Found], Coroutine[object, object, Run]]) -> Run:
     """Put a person's word on record, and tell how the run stands now."""
     hint = journal_hint(journal)
 
-    async def spoken(store: SqliteJournal) -> Run:
+    async def spoken(store: JournalStore) -> Run:
         found = (await find(store, given, hint)).whole()
         try:
             return await word(speaker(store), found)

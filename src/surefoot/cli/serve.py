@@ -119,14 +119,14 @@ async def _served(
 
 
 def _site(
-    path: Path, agents: Path | None, tokens: Path | None, limits: Limits, drive: int | None, *, no_token: bool
+    place: str, agents: Path | None, tokens: Path | None, limits: Limits, drive: int | None, *, no_token: bool
 ) -> tuple[Site, str]:
     """What is served, and the token that was made for this start."""
     from surefoot.server.site import Site  # noqa: PLC0415
 
     keys, secret = _keys(tokens, no_token=no_token)
-    store = opened(path, make=True)
-    served = agents_in(agents, store, path) if agents is not None else {}
+    store = opened(place, make=True)
+    served = agents_in(agents, store, place) if agents is not None else {}
     site = Site(store, served, keys, limits)
     drives = driven_at_once(drive)
     if drives and served:

@@ -6,6 +6,7 @@ import asyncio
 import getpass
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -25,6 +26,7 @@ from surefoot.core.plan.child import owner_of
 from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.core.state.window import READ_RESULT
 from surefoot.journal.heads import heads_of
+from surefoot.journal.memory import DATABASES, store_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.names import resolve
 from surefoot.run import Run
@@ -43,26 +45,26 @@ from surefoot.types.ports import JournalStore, Recorded, Tool
 
 T = TypeVar("T")
 
-
 JOURNAL_VARIABLE = "SUREFOOT_JOURNAL"
 _DEFAULT = Path(".surefoot", "journal.db")
+_PASSWORD = re.compile(r"(?<!^postgresql)(?<!^postgres):[^/?@]*(?=@)|(?<=[?&])password=[^&]*&?")
 
-_NAMED = 5
-_LOOKED_AT = 1_000
+_NAMED, _LOOKED_AT = 5, 1_000
 """How many runs a message names."""
 
 READING = ("file_list", "file_read", "file_search", "arithmetic", "date_time")
 """The built-in tools that a run has when nothing is said."""
 
 
-def journal_path(given: Path | None) -> Path:
-    """Where the journal is: the option, else the environment, else this folder's own."""
-    return (given or Path(os.environ.get(JOURNAL_VARIABLE) or _DEFAULT)).absolute()
+def journal_path(given: str | None) -> str:
+    """Where the journal is: the option, else the environment, else this folder's own. A file's path is absolute."""
+    place = given or os.environ.get(JOURNAL_VARIABLE) or str(_DEFAULT)
+    return place if place.startswith(DATABASES) else str(Path(place).absolute())
 
 
-def journal_hint(given: Path | None) -> str:
-    """What a command needs besides to find the same journal again."""
-    return f" --journal {shlex.quote(str(given))}" if given else ""
+def journal_hint(given: str | None) -> str:
+    """What a command needs besides to find the same journal again; never a password."""
+    return f" --journal {shlex.quote(_PASSWORD.sub('', given))}" if given else ""
 
 
 def user_name() -> str:
@@ -73,15 +75,17 @@ def user_name() -> str:
         return "local"
 
 
-def opened(path: Path, *, make: bool = False, read_only: bool = False) -> SqliteJournal:
-    """The journal; its folder is made with `make`, and must hold it otherwise. Raises `UsageError`, `JournalError`."""
+def opened(place: str | Path, *, make: bool = False, read_only: bool = False) -> JournalStore:
+    """The journal. The folder of a file is made with `make`, and must hold it otherwise. Raises `SurefootError`."""
+    if str(place).startswith(DATABASES):
+        return store_of(place)
+    path = Path(place)
     if make:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise JournalError(
-                f"cannot make {path.parent}: {error.strerror}; name another place with --journal"
-            ) from error
+            told = f"cannot make {path.parent}: {error.strerror}; name another place with --journal"
+            raise JournalError(told) from error
     elif not path.exists():
         raise UsageError(f"no journal at {path}; `surefoot run` makes one, --journal names another")
     heads = heads_of(path)
@@ -160,8 +164,8 @@ async def question_within(store: JournalStore, found: Found, call: Call) -> list
 
 
 def with_journal(
-    journal: Path | None,
-    work: Callable[[SqliteJournal], Coroutine[object, object, T]],
+    journal: str | None,
+    work: Callable[[JournalStore], Coroutine[object, object, T]],
     *,
     read_only: bool = False,
     make: bool = False,
@@ -309,7 +313,7 @@ def tools_in(path: Path) -> list[Tool]:
     return list({id(one): one for one in found}.values())
 
 
-def tools_of(recipe: Recipe, journal: Path) -> tuple[Tool, ...]:
+def tools_of(recipe: Recipe, journal: str) -> tuple[Tool, ...]:
     """The tools of a recipe, built-in ones first. Raises `UsageError` for what is not there or cannot be loaded."""
     chosen: list[Tool] = []
     if recipe.use:
@@ -347,9 +351,10 @@ def speaker(store: JournalStore) -> Agent:
 class _Unbelieved(Workspace):
     """The files below a root, but none that surefoot itself believes: the journal, recipes, settings, tools' files."""
 
-    def __init__(self, root: str, journal: Path, believed: Sequence[str]) -> None:
+    def __init__(self, root: str, journal: str, believed: Sequence[str]) -> None:
         super().__init__(root)
-        self._journals = {journal.name.casefold(), journal.resolve().name.casefold()}
+        file = Path("" if journal.startswith(DATABASES) else journal)
+        self._journals = {one.name.casefold() for one in (file, file.resolve())} if file.name else set[str]()
         self._closed = [_folded(path) for path in (recipes_folder(), *map(Path, believed))]
 
     def place(self, path: str) -> Place:

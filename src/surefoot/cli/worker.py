@@ -16,6 +16,7 @@ from surefoot.cli import temporal
 from surefoot.cli.agents_file import agents_in
 from surefoot.cli.options import JournalOption
 from surefoot.cli.setup import journal_path, opened
+from surefoot.telling.text import without_password
 from surefoot.types.ports import JournalStore
 from surefoot.worker import Worker
 
@@ -52,16 +53,16 @@ def worker(
     With --engine temporal they are workflows: --drive, --lease, --grace and --once do not count then.
     """
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(message)s", force=True)
-    path = journal_path(journal)
-    store = opened(path, make=True)
-    served, most = agents_in(agents, store, path), driven_at_once(drive)
+    place = journal_path(journal)
+    store, shown = opened(place, make=True), without_password(place)
+    served, most = agents_in(agents, store, place), driven_at_once(drive)
     if engine == "temporal":
-        print(f"surefoot worker {os.getpid()} works on queue {queue} for {', '.join(served)}, from {path}", flush=True)
+        print(f"surefoot worker {os.getpid()} works on queue {queue} for {', '.join(served)}, from {shown}", flush=True)
         asyncio.run(temporal.work(store, served, (address, namespace, queue), activity, deployment))
         print(f"surefoot worker {os.getpid()} has ended", flush=True)
         return
     runs = "one run" if most == 1 else f"up to {most} runs"
-    print(f"surefoot worker {os.getpid()} drives {runs} of {', '.join(served)} at once, from {path}", flush=True)
+    print(f"surefoot worker {os.getpid()} drives {runs} of {', '.join(served)} at once, from {shown}", flush=True)
     driver = Worker(store, served, most=most, lease_s=lease)
     left = asyncio.run(_worked(driver, store, grace, once=once))
     print(f"surefoot worker {os.getpid()} has ended; {_told(left)}", flush=True)

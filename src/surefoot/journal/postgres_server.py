@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, LiteralString, TypeVar
+from typing import Any, Literal, LiteralString, TypeVar
 
 from surefoot.types.errors import JournalError, JournalTooNew, UsageError, extra_needed
 
@@ -29,6 +29,7 @@ Row = tuple[Any, ...]  # Any: what a column holds, which the statement says
 Values = Sequence[object] | Mapping[str, object]
 Connection = psycopg.AsyncConnection[Row]
 T = TypeVar("T")
+Tables = Literal["make", "upgrade", "look"]
 
 FORMS = Path(__file__).with_name("postgres_forms")
 """The forms of the tables, one file for the step to each; none is ever changed."""
@@ -91,10 +92,11 @@ def waits() -> AsyncGenerator[None]:
 class Database:
     """The connections of one store to its database, on one event loop at a time. Raises `JournalError`.
 
-    `name` is the address without user and password. Connections are made at the first use, and so are the tables.
+    `name` is the address without user and password. Connections are made at the first use, and so are the tables, if
+    there are none. With "upgrade" they are brought to the newest form, too; with "look" they are left as they are.
     """
 
-    def __init__(self, url: str, forms: Path = FORMS) -> None:
+    def __init__(self, url: str, forms: Path = FORMS, *, tables: Tables = "make") -> None:
         try:
             options: dict[str, Any] = {**_LIBPQ, **conninfo_to_dict(url)}
             host, port, name = (str(options.get(one) or "") for one in ("host", "port", "dbname"))
@@ -104,7 +106,7 @@ class Database:
             raise UsageError(_UNREADABLE)
         self._address = make_conninfo(**options)
         self.name = f"postgresql://{host}{port and f':{port}'}/{name}"
-        self._forms = forms
+        self._forms, self._tables = forms, tables
         self._free: list[Connection] = []
         self._all: set[Connection] = set()
         self._places = asyncio.Semaphore(_MOST_CONNECTIONS)
@@ -181,8 +183,10 @@ class Database:
     async def _see_to_tables(self, connection: Connection) -> None:
         newest = max(int(file.stem) for file in self._forms.glob("*.sql"))
         form = await form_of(connection)
+        if (form == 0 and self._tables == "make") or (form < newest and self._tables == "upgrade"):
+            form = await self._upgraded(connection)
         if form == 0:
-            form = await self.upgrade(connection)
+            raise JournalError(f"journal {self.name}: it has no tables; run `surefoot db init`")
         if form > newest:
             raise JournalTooNew(
                 f"journal {self.name}: its tables have form {form}, this surefoot knows {newest}: upgrade it"
@@ -192,7 +196,7 @@ class Database:
                 f"journal {self.name}: its tables have form {form}, not {newest}; run `surefoot db upgrade`"
             )
 
-    async def upgrade(self, connection: Connection) -> int:
+    async def _upgraded(self, connection: Connection) -> int:
         """Bring the tables to the newest form, in one transaction; the form that they have then."""
         steps = sorted((int(file.stem), file) for file in self._forms.glob("*.sql"))
         async with connection.transaction():
