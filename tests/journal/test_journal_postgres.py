@@ -348,3 +348,23 @@ def test_what_was_queued_on_a_loop_that_ended_is_written_on_the_next(postgres_ur
     asyncio.run(queued())
     assert asyncio.run(read_all(store, "r1")) == ([started()], "")
     asyncio.run(store.aclose())
+
+
+WITHOUT = """
+import sys
+import surefoot
+assert "psycopg" not in sys.modules
+sys.modules["psycopg"] = None
+from surefoot import Agent
+from surefoot.testing.models import ScriptedModel
+try:
+    Agent(ScriptedModel([]), journal="postgresql://h/d").run_sync("hello")
+except surefoot.UsageError as error:
+    print(error)
+"""
+
+
+def test_without_the_extra_the_error_names_it() -> None:
+    command = [sys.executable, "-c", WITHOUT]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout
+    assert "install the extra postgres: pip install 'surefoot[postgres]'" in told
