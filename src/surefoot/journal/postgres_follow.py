@@ -12,9 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextlib import contextmanager, suppress
 
-import psycopg
-
-from surefoot.journal.postgres_server import Database, waits
+from surefoot.journal.postgres_server import ERRORS, Database, waits
 from surefoot.types.errors import JournalError
 
 EVERY = 0
@@ -127,7 +125,7 @@ class Follower:
     async def _has_listened(self) -> bool:
         """Listen until the connection breaks; whether there was one."""
         is_there = False
-        with suppress(psycopg.Error, JournalError, OSError):
+        with suppress(*ERRORS, JournalError):
             connection = await self._database.connect()
             try:
                 await connection.execute("LISTEN surefoot")

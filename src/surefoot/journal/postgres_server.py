@@ -29,6 +29,9 @@ Row = tuple[Any, ...]  # Any: what a column holds, which the statement says
 Values = Sequence[object] | Mapping[str, object]
 Connection = psycopg.AsyncConnection[Row]
 T = TypeVar("T")
+ERRORS = (psycopg.Error, TimeoutError, OSError)
+"""What a connection raises."""
+
 Tables = Literal["make", "upgrade", "look"]
 
 FORMS = Path(__file__).with_name("postgres_forms")
@@ -134,7 +137,7 @@ class Database:
                     is_sent = True
                     async with asyncio.timeout(_ANSWER_S):
                         return await work(connection)
-            except (psycopg.Error, TimeoutError, OSError) as error:
+            except ERRORS as error:
                 is_over = tries > 1 and time.monotonic() - began > patience_s
                 if not self._is_known or not is_passing(error) or (is_sent and is_final) or is_over:
                     raise self.error(error) from error
@@ -147,7 +150,7 @@ class Database:
             connection = self._free.pop() if self._free else await self.connect()
             try:
                 yield connection
-            except (psycopg.Error, TimeoutError, OSError) as error:
+            except ERRORS as error:
                 if connection.closed or is_passing(error):
                     await self.broken(connection)
                 raise
