@@ -143,6 +143,17 @@ async def test_a_form_that_was_made_up_is_refused() -> None:
         assert await judged(store, run) == [("allow", "all via mcp")]
 
 
+async def test_what_is_left_of_a_call_opens_no_run_of_another() -> None:
+    tokens = (token("all", "read", "start"), token("desk", "start"))
+    async with serving(MemoryJournal(), agents(), tokens=tokens) as served:
+        made = await served.ask("POST", "/v1/runs", {"agent": "helper", "task": "the score of Alice"})
+        async with client_of(served, "2026-07-28", "desk") as client:
+            left = made.json["run_id"]
+            result = await client.session.call_tool("run_helper", {"task": "x"}, request_state=left)
+            assert isinstance(result, CallToolResult)
+            assert text_of(result).startswith("forbidden: ")
+
+
 class Made(Result):
     """A task, as a client reads it."""
 

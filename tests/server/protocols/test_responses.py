@@ -247,6 +247,8 @@ async def test_who_started_a_response_may_read_it_and_nobody_else_without_the_ri
             async with client_of(served, who) as client:
                 with pytest.raises(error):
                     await client.responses.retrieve(made.id)
+                with pytest.raises(openai.PermissionDeniedError):
+                    await client.responses.cancel(made.id)
 
 
 async def test_a_run_that_fails_says_so() -> None:

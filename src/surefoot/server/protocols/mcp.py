@@ -39,7 +39,7 @@ from surefoot.server.problems import Problem
 from surefoot.server.protocols.mcp_forms import Json, Reply, fill_in, forms_of, shows_forms
 from surefoot.server.protocols.mcp_tasks import Context, Tasks
 from surefoot.server.protocols.status import GOING, cancel, link_to, stood, words_of
-from surefoot.server.reads import at_desk, run_of
+from surefoot.server.reads import at_desk, check_reads, run_of
 from surefoot.server.shapes import Labels
 from surefoot.server.starts import begun
 from surefoot.server.tales import Reading
@@ -147,21 +147,22 @@ class Conversation(Response):
         if name not in {tool.name for tool in (await self._tools(None, None)).tools}:
             raise Problem("forbidden", f"this token has no tool {visible(name)!r}")
         given = checked(OfRun if name in _OF_RUN else Given, arguments)
-        match given:
-            case OfRun(run_id=run_id) if name == "run_status":
-                return await self._status(await run_of(asked, run_id))
-            case OfRun(run_id=run_id) if name == "run_cancel":
-                return await self._status(await cancel(asked, run_id, "mcp"))
-            case OfRun(run_id=run_id):
-                run = await run_of(asked, run_id)
-            case Given() if params.request_state:
+        if isinstance(given, OfRun) and name != "run_answer":
+            is_end = name == "run_cancel"
+            return await self._status(
+                await (cancel(asked, given.run_id, "mcp") if is_end else run_of(asked, given.run_id))
+            )
+        with asked.site.pace.stream(asked.token.name):
+            if isinstance(given, OfRun):
+                run = await run_of(asked, given.run_id)
+            elif params.request_state:
                 run = await run_of(asked, params.request_state)
-            case Given():
+                check_reads(asked, run)
+            else:
                 task = Task(given.task, author="model")
                 run, _ = await begun(asked, name.removeprefix(_RUN), task, given.labels)
                 if self._tasks.is_wanted(context):
                     return self._tasks.begun(run)
-        with asked.site.pace.stream(asked.token.name):
             return await self._answer(context, run, params.input_responses or {})
 
     async def _answer(

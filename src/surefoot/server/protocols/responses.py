@@ -112,13 +112,12 @@ async def retrieve(asked: Asked[Joined, None]) -> Response:
 
 async def end(asked: Asked[None, Ended]) -> Response:
     """Cancel a response; one that is over stays as it is."""
-    run_id = asked.part("response_id").removeprefix(_RUN)
+    run = await _run(asked, asked.part("response_id"))
     try:
-        run = await cancel(asked, run_id, "openai", asked.body.reason)
+        run = await cancel(asked, run.run_id, "openai", asked.body.reason)
     except Problem as problem:
         if problem.name != "ended":
             raise
-        run = await run_of(asked, run_id)
     return await _answer(asked, run)
 
 
