@@ -44,7 +44,7 @@ MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-
     "speak": f"{CORE} {HANDS} runtime run delegate",
     "driver": f"{CORE} {HANDS} telemetry runtime run delegate speak",
     "agent": f"{CORE} prompts {HANDS} telemetry runtime run chat batch delegate speak driver",
-    "worker": f"{CORE} {HANDS} runtime run agent",
+    "worker": f"{CORE} {HANDS} telemetry runtime run agent",
     "engines": f"{CORE} {HANDS} runtime run agent speak",
     "service": f"{CORE} prompts {HANDS} runtime run agent",
     "recall": f"{CORE} run",

@@ -1,11 +1,12 @@
 """Runs as they go on, seen by the SDK of OpenTelemetry: the same spans as an export makes, figures, and no cost."""
 
 import ast
+import asyncio
 import logging
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from house import SOURCE
 from plan_kit import store_of
+from records import until
 from span_runs import MAKES, way_of
 from surefoot import Agent, MemoryJournal, tool
 from surefoot.telemetry import Live, has_provider, traced
@@ -30,6 +32,7 @@ from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.web import web_fetch_tool
 from surefoot.types.events import CallEnded, RunForked, RunResumed
+from surefoot.worker import Worker
 
 pytestmark = pytest.mark.anyio
 
@@ -263,6 +266,52 @@ async def test_figures_are_those_of_the_spans(figures: InMemoryMetricReader) -> 
     assert tools == {"clerk", "address_of", "send_mail"}
     for name in ("surefoot.runs.driven", "surefoot.runs.queued"):
         assert [point.value for point in found[name]] == [0]
+
+
+class Taken(MemoryJournal):
+    """A journal in which another worker has taken each run by the time a lease is extended."""
+
+    async def renew(self, lease_s: float) -> Collection[str]:  # noqa: ARG002  # as a store has it
+        return ("r1",)
+
+
+async def test_a_worker_counts_what_waits_for_a_person_and_what_others_took(figures: InMemoryMetricReader) -> None:
+    store = Taken()
+
+    @tool(effect="read")
+    async def wait() -> str:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+        return ""
+
+    @tool(effect="read", approval="always")
+    async def ask() -> str:
+        """Ask first."""
+        return ""
+
+    agents = {
+        name: Agent(ScriptedModel([calls((name, {}))]), tools=[wait, ask], journal=store, name=name)
+        for name in ("ask", "wait")
+    }
+    for run_id, agent in zip(("r0", "r1"), agents.values(), strict=True):
+        await agent.start("go", run_id=run_id)
+    worker = Worker(store, agents, lease_s=0.3)
+    running = asyncio.create_task(worker.run())
+    await until(lambda: worker.lost > 0)
+    worker.wake()
+    await until(lambda: _values(figures, "surefoot.runs.waiting") == [1])
+    assert _values(figures, "surefoot.lease.lost") == [worker.lost]
+    await worker.drain(0)
+    await running
+
+
+def _values(figures: InMemoryMetricReader, name: str) -> list[object]:
+    data = figures.get_metrics_data()
+    scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics] if data else []
+    points: list[Any] = [  # Any: a point is one of several classes
+        point for scope in scopes for one in scope.metrics if one.name == name for point in one.data.data_points
+    ]
+    return [point.value for point in points]
 
 
 class Broken(SpanExporter):

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from surefoot import telemetry_names as names
 from surefoot.types.events import Event
@@ -67,10 +67,10 @@ def traced(headers: Mapping[str, str] | None) -> Mapping[str, str] | None:
     return told or None
 
 
-def queued(change: int) -> None:
-    """So many runs more wait for a place, or fewer."""
+def figure(name: Literal["queued", "waiting", "lost"], value: int) -> None:
+    """So many runs more wait for a place, or fewer; so many wait for a person; so many leases were lost."""
     if has_provider() and (figures := _figures()) is not None:
-        figures.queued.add(change)
+        figures.own[name](value)
 
 
 class _Figures:
@@ -84,7 +84,11 @@ class _Figures:
         }
         self.tokens = {key: meter.create_counter(name, "{token}") for key, name in names.TOKENS.items()}
         self.driven = meter.create_up_down_counter("surefoot.runs.driven", "{run}")
-        self.queued = meter.create_up_down_counter("surefoot.runs.queued", "{run}")
+        self.own = {
+            "queued": meter.create_up_down_counter("surefoot.runs.queued", "{run}").add,
+            "waiting": meter.create_gauge("surefoot.runs.waiting", "{run}").set,
+            "lost": meter.create_counter("surefoot.lease.lost", "{lease}").add,
+        }
         self.appended = meter.create_histogram(
             "surefoot.journal.append.duration", "s", explicit_bucket_boundaries_advisory=_FINE_SECONDS
         )

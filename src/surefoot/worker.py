@@ -19,10 +19,11 @@ from typing import Any
 
 from surefoot.agent import Agent
 from surefoot.runtime.under_way import Leave
+from surefoot.telemetry import figure, has_provider
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import Event
 from surefoot.types.messages import Signal
-from surefoot.types.ports import Claimed, JournalStore
+from surefoot.types.ports import Claimed, JournalStore, RunFilter
 
 _LOG = logging.getLogger("surefoot.worker")
 
@@ -61,6 +62,8 @@ class Worker:
         self._leave, self._is_over = Leave(), False
         self._woken = asyncio.Event()
         self._renewed = time.monotonic()
+        self.lost = 0
+        """How many of its runs were taken by others, since it was cut off for longer than its leases."""
 
     @property
     def driven(self) -> frozenset[str]:
@@ -102,6 +105,9 @@ class Worker:
         room = self._most - len(self._tasks)
         try:
             await self._renew()
+            if has_provider():
+                wanted = RunFilter(waiting=True, agents=tuple(self._agents))
+                figure("waiting", await self._store.count(wanted))
             claimed = await self._store.claim(self._agents, room, self._lease_s) if room > 0 else ()
         except JournalError:
             if time.monotonic() - self._renewed > self._lease_s * 2 / 3:
@@ -148,6 +154,8 @@ class Worker:
         for task, run_id in tuple(self._tasks.items()):
             if run_id in lost:
                 _LOG.warning("run %s was taken by another worker", run_id)
+                self.lost += 1
+                figure("lost", 1)
                 task.cancel()
 
     async def _drive(self, claimed: Claimed) -> None:

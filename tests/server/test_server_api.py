@@ -470,6 +470,7 @@ async def test_the_server_tells_of_itself(store: JournalStore) -> None:
             assert row["input_tokens"] == 20
         metrics = await served.ask("GET", "/metrics", who="admin")
         assert b"surefoot_runs_driven 0\n" in metrics.body
+        assert b"surefoot_lease_lost 0\n" in metrics.body
         assert (await served.ask("GET", "/readyz", who="")).json == {"status": "ok"}
 
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from surefoot.telemetry import queued
+from surefoot.telemetry import figure
 from surefoot.types.errors import ConfigError
 from surefoot.types.settings import is_whole
 
@@ -72,13 +72,13 @@ class Admission:
             return
         outer = _PLACE.get()
         door = (outer.inside if outer is not None and outer.is_held else self._doors).here()
-        queued(1)
+        figure("queued", 1)
         try:
             async with door.first:
                 await asyncio.sleep(0)  # one run a turn of the loop, also while there are places for all
                 await door.free.acquire()
         finally:
-            queued(-1)
+            figure("queued", -1)
         place = _Place()
         token = _PLACE.set(place)
         try:

@@ -99,6 +99,7 @@ async def metrics(asked: Asked[Any, Any]) -> Response:
     site, count = asked.site, asked.site.store.count
     told = {
         "surefoot_runs_driven": 0 if site.worker is None else len(site.worker.driven),
+        "surefoot_lease_lost": 0 if site.worker is None else site.worker.lost,
         "surefoot_runs_queued": await count(RunFilter(status="queued")),
         "surefoot_runs_waiting": await count(RunFilter(waiting=True)),
         "surefoot_streams_open": site.pace.streams,

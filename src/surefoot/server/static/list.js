@@ -55,7 +55,7 @@ function soon(work, ms, ...given) {
 	clearTimeout(typing);
 	typing = setTimeout(work, ms, ...given);
 }
-const isNarrow = () => Object.keys(now.filter).length > 0;
+const isNarrow = () => Object.keys(now.filter).length;
 
 export const list = {
 	title: () => t("nav.runs"),
@@ -124,7 +124,7 @@ function found() {
 }
 const fact = (name, text) => html`<span class="num">${hidden(`${t(`fact.${name}`)} `)}${text}</span>`;
 const row = (run, at) => html`<li><a href=${runPath(run.run_id)} data-at=${at}>${standing(run)}
-	<span class="what"><span class="task">${run.task || t("run.untold")}</span><span class="sub">${run.agent ? html`<b>${run.agent}</b>` : ""}<code>${run.run_id}</code>
+	<span class="what"><span class="task">${run.task || t("run.untold")}</span><span class="sub">${run.agent ? html`<b>${run.agent}</b>` : ""}<code>${run.run_id}</code>${run.parent ? chip(`${t("run.fork")} ${run.parent}`) : ""}
 		${run.waits_for ? chip(t("run.unserved"), "warn") : ""}${run.reason ? chip(plain(run.reason)) : ""}${labels(run.labels)}
 		${isOver(run) ? html`<span class="answer">${run.answer}</span>` : ""}</span></span>
 	${fact("calls", number(run.calls))}${fact("tokens", brief(run.usage.input_tokens + run.usage.output_tokens))}${fact("cost", dollars(run.usage.cost_usd))}${fact("took", span(run.elapsed_s))}

@@ -1,4 +1,4 @@
-// The rows of a run, in pieces of 500 records of which 20 are kept, and what is folded.
+// The rows of a run, in 20 kept pieces of 500 records, and what is folded.
 
 import { get } from "./api.js";
 

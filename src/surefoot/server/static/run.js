@@ -65,7 +65,7 @@ const save = word(async (live, form) => {
 const text = (must) => html`<textarea id="field" rows="3" ?required=${must}></textarea>`;
 
 const fork = word(async (live, at) => go(runPath((await send(`${live.path}/fork`, { at: Number(at) })).run_id)));
-export const forkAt = (live, at) => askFor("fork", html`<input id="field" type="number" min="1" max=${live.total} value=${at} required>`, (value) => fork(live, value), { n: live.total });
+export const forkAt = (live, at) => askFor("fork", html`<input id="field" type="number" min="1" max=${live.total} value=${at} required autofocus>`, (value) => fork(live, value), { n: live.total });
 
 async function compareWith(live) {
 	const { parent } = live.summary;

@@ -112,7 +112,7 @@ function searchSoon(e) {
 	typing = setTimeout(search, 250, e.target.value.trim());
 }
 
-// Pieces above may turn out longer than was thought; what is seen stays where it is.
+// Pieces above may turn out longer; what is seen stays in place.
 function drawn() {
 	const total = count();
 	win.fit(".rows", total);
