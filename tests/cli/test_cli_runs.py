@@ -247,6 +247,20 @@ def test_a_call_waits_for_a_person(surefoot: Command, tmp_path: Path, word: tupl
     assert ("allowed by Ada" in surefoot("show", "r1").out) is (word == ("--yes",))
 
 
+def test_a_run_that_somebody_drives_is_running_and_can_be_followed(surefoot: Command, tmp_path: Path) -> None:
+    path = tmp_path / ".surefoot" / "journal.db"
+    keep(path, "r1", recorded()[:2])
+    assert "surefoot resume r1" in surefoot("show", "r1").out
+    driver = SqliteJournal(path)
+    asyncio.run(driver.open("r1"))
+    told = surefoot("show", "r1").out
+    asyncio.run(driver.aclose())
+    assert "run r1 · running" in told
+    assert "surefoot show --follow r1" in told
+    assert "interrupted" not in told
+    assert "surefoot resume" not in told
+
+
 def test_settle_says_what_nobody_else_knows(surefoot: Command, tmp_path: Path) -> None:
     keep(tmp_path / ".surefoot" / "journal.db", "r1", recorded()[:4])
     (tmp_path / "send.py").write_text(SEND)

@@ -131,6 +131,9 @@ def closing(run: Run, hint: str = "") -> list[Line]:
     match run.status:
         case "paused" | "interrupted" | "ready":
             steps = [*(step for asked in run.questions for step in _answers(run, asked, hint)), resume]
+        case "running":
+            follow, cancel = (f"surefoot {command} {run.id}{hint}" for command in ("show --follow", "cancel --by NAME"))
+            steps = [f"{follow}  (a server, a worker or another command drives it)", cancel]
         case "failed":
             steps = [f"{resume}  (once that is fixed)"]
         case "completed_partial" | "stopped" if run.reason in _LIMITS:

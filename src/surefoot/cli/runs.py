@@ -128,7 +128,9 @@ def show(
             put(console, plan_shown(state, taken, console.width, at))
         else:
             head = header(state, found.run, _time(found.records[0].at), len(taken))
-            put(console, [*head, Line(""), *plan_shown(state, taken, console.width), *ending_lines(state), Line("")])
+            standing = found.run.status if found.run.status == "running" else ""
+            told = plan_shown(state, taken, console.width, standing)
+            put(console, [*head, Line(""), *told, *ending_lines(state), Line("")])
             put(console, closing(found.run, hint))
         found.whole()
 
@@ -172,7 +174,8 @@ async def _tell(store: JournalStore, found: Found, hint: str, *, as_events: bool
         async for record in store.subscribe(found.run_id, len(found.records)):
             last = tell(record)
     if not as_events:
-        put(console, [*ending_lines(teller.state), Line(""), *closing(Run.of(teller.state, last), hint)])
+        run = Run.of(teller.state, last) if follow else found.run
+        put(console, [*ending_lines(teller.state), Line(""), *closing(run, hint)])
 
 
 async def _told_inside(store: JournalStore, teller: Teller, call_id: str, width: int) -> list[Line]:

@@ -96,11 +96,12 @@ def opened(place: str | Path, *, make: bool = False, read_only: bool = False) ->
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A run's records as far as they can be read, and what is wrong with the rest ("" when nothing is)."""
+    """A run's records as far as they can be read, what is wrong with the rest ("" for nothing), and if it is driven."""
 
     run_id: str
     records: Sequence[Recorded]
     wrong: str
+    is_driven: bool
 
     @property
     def state(self) -> State:
@@ -110,7 +111,8 @@ class Found:
     @property
     def run(self) -> Run:
         """How it stands, as far as that can be read."""
-        return Run.of(self.state, self.records[-1].event if self.records else None)
+        run = Run.of(self.state, self.records[-1].event if self.records else None)
+        return replace(run, status="running", reason="") if self.is_driven and self.state.ending is None else run
 
     def whole(self) -> Found:
         """This, or `JournalError` when a part of it cannot be read."""
@@ -125,7 +127,7 @@ async def find(store: JournalStore, given: str, hint: str = "") -> Found:
     `hint` is what `surefoot runs` needs besides to list this journal.
     """
     try:
-        return Found(given, *await store.read_recorded(given))
+        return await _read(store, given)
     except UsageError:
         ids = _outermost(await store.beginning(given, _LOOKED_AT) if given else ())
     if not ids:
@@ -134,7 +136,12 @@ async def find(store: JournalStore, given: str, hint: str = "") -> Found:
         several, more = (str(len(ids)), "") if len(ids) <= _NAMED else ("many", ", …")
         named = ", ".join(ids[:_NAMED]) + more
         raise UsageError(f"{several} runs begin with {given!r}: {named}; give more of the id")
-    return Found(ids[0], *await store.read_recorded(ids[0]))
+    return await _read(store, ids[0])
+
+
+async def _read(store: JournalStore, run_id: str) -> Found:
+    records, wrong = await store.read_recorded(run_id)
+    return Found(run_id, records, wrong, (await store.summary(run_id)).status == "running")
 
 
 def _outermost(ids: Sequence[str]) -> Sequence[str]:
