@@ -128,10 +128,8 @@ def show(
             put(console, plan_shown(state, taken, console.width, at))
         else:
             head = header(state, found.run, _time(found.records[0].at), len(taken))
-            standing = found.run.status if found.run.status == "running" else ""
-            told = plan_shown(state, taken, console.width, standing)
-            put(console, [*head, Line(""), *told, *ending_lines(state), Line("")])
-            put(console, closing(found.run, hint))
+            told = plan_shown(state, taken, console.width, "running" * found.is_driven)
+            put(console, [*head, Line(""), *told, *ending_lines(state), Line(""), *closing(found.run, hint)])
         found.whole()
 
     async def shown(store: JournalStore) -> None:

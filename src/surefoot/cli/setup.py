@@ -112,7 +112,7 @@ class Found:
     def run(self) -> Run:
         """How it stands, as far as that can be read."""
         run = Run.of(self.state, self.records[-1].event if self.records else None)
-        return replace(run, status="running", reason="") if self.is_driven and self.state.ending is None else run
+        return replace(run, status="running", reason="") if self.is_driven else run
 
     def whole(self) -> Found:
         """This, or `JournalError` when a part of it cannot be read."""
@@ -134,14 +134,12 @@ async def find(store: JournalStore, given: str, hint: str = "") -> Found:
         raise UsageError(f"unknown run {given!r}; `surefoot runs{hint}` lists them")
     if len(ids) > 1:
         several, more = (str(len(ids)), "") if len(ids) <= _NAMED else ("many", ", …")
-        named = ", ".join(ids[:_NAMED]) + more
-        raise UsageError(f"{several} runs begin with {given!r}: {named}; give more of the id")
+        raise UsageError(f"{several} runs begin with {given!r}: {', '.join(ids[:_NAMED])}{more}; give more of the id")
     return await _read(store, ids[0])
 
 
 async def _read(store: JournalStore, run_id: str) -> Found:
-    records, wrong = await store.read_recorded(run_id)
-    return Found(run_id, records, wrong, (await store.summary(run_id)).status == "running")
+    return Found(run_id, *await store.read_recorded(run_id), (await store.summary(run_id)).status == "running")
 
 
 def _outermost(ids: Sequence[str]) -> Sequence[str]:
