@@ -255,6 +255,8 @@ async def test_files_that_are_no_journal_of_ours(path: Path) -> None:
         await SqliteJournal(path.parent / "none" / "runs.db").open("r1", create=True)
     with pytest.raises(UsageError, match="MemoryJournal"):
         SqliteJournal(":memory:")
+    with pytest.raises(UsageError, match="names no file"):
+        SqliteJournal("")
 
 
 def test_making_a_store_touches_nothing(path: Path) -> None:

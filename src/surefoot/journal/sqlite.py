@@ -43,6 +43,8 @@ class SqliteJournal:
         if path == ":memory:":  # would be a file of that name
             raise UsageError("a SqliteJournal is a file; use a MemoryJournal for runs that nobody keeps")
         self._path = Path(path)
+        if not self._path.name:
+            raise UsageError(f"{str(path)!r} names no file for the journal; give the path of one")
         self._read_only = read_only
         self._opened: OpenFile | None = None
 
