@@ -143,11 +143,9 @@ async def test_a_worker_dies_while_it_pays(temporal_server: Server, tmp_path: Pa
 @pytest.mark.scale
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("size", ["move", "run"])
-async def test_workers_die_thirty_times_and_the_server_five(
-    temporal_server: Server, tmp_path: Path, size: str, postgres_url: str
-) -> None:
+async def test_workers_die_thirty_times_and_the_server_five(temporal_server: Server, tmp_path: Path, size: str) -> None:
     dice = random.Random(7)  # noqa: S311
-    shop = Shop(tmp_path, temporal_server, postgres_url)
+    shop = Shop(tmp_path, temporal_server, str(tmp_path / "runs.db"))
     for at in range(30):
         await shop.start(1)
         with shop.worker(size) as worker:

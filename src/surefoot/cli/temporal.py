@@ -46,13 +46,15 @@ async def work(
 ) -> None:
     """Work at an address, in a namespace, on a task queue, until a signal; what is under way then gets 30 s."""
     _check_extra()
-    from surefoot.engines.temporal.worker import Engine, connected  # noqa: PLC0415  # needs temporalio
+    from surefoot.engines.temporal.worker import Engine, build_id, connected  # noqa: PLC0415  # needs temporalio
 
     (address, namespace, queue), told = place, asyncio.Event()
     for one in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(one, told.set)
     try:
         client = await connected(store, address, namespace)
+        if deployment:
+            print(f"this is build {build_id()} of the deployment {deployment}", flush=True)
         await Engine(store, agents, client, queue=queue, size=activity, deployment=deployment).run(told)
     finally:
         await store.aclose()

@@ -10,7 +10,6 @@ import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
@@ -117,11 +116,15 @@ class Engine:
             graceful_shutdown_timeout=timedelta(seconds=30),
             deployment_config=pinned if self._deployment else None,
         )
-        looking = asyncio.create_task(self._look_on())
-        async with AsyncExitStack() as held:
-            held.callback(looking.cancel)
-            await held.enter_async_context(worker)
-            await (until or asyncio.Event()).wait()
+        looking, waiting = asyncio.create_task(self._look_on()), asyncio.create_task((until or asyncio.Event()).wait())
+        try:
+            async with worker:
+                await asyncio.wait((looking, waiting), return_when=asyncio.FIRST_COMPLETED)
+            if looking.done():
+                looking.result()
+        finally:
+            looking.cancel()
+            waiting.cancel()
 
     def _told(self, run_id: str) -> None:
         self._said.add(run_id)

@@ -141,7 +141,8 @@ class RunWorkflow:
     def _is_full(self) -> bool:
         """Whether the history is long enough to begin anew."""
         info = workflow.info()
-        return info.is_continue_as_new_suggested() or info.get_current_history_length() > self._given.most_events
+        is_long = info.is_continue_as_new_suggested() or info.get_current_history_length() > self._given.most_events
+        return is_long or info.is_target_worker_deployment_version_changed()
 
     async def _in_stretches(self) -> str:
         while True:
@@ -331,7 +332,8 @@ class RunWorkflow:
 
     def _anew(self) -> NoReturn:
         """Begin anew with the same run, from its journal."""
-        workflow.continue_as_new(replace(self._given, held=self._held))
+        upgraded = workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE
+        workflow.continue_as_new(replace(self._given, held=self._held), initial_versioning_behavior=upgraded)
 
 
 def _is(error: ActivityError, kind: str) -> bool:
