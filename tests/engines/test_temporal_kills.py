@@ -140,6 +140,24 @@ async def test_a_worker_dies_while_it_pays(temporal_server: Server, tmp_path: Pa
     await shop.judge()
 
 
+async def test_what_the_commands_say_of_a_run_without_a_workflow(temporal_server: Server, tmp_path: Path) -> None:
+    shop = Shop(tmp_path, temporal_server, str(tmp_path / "runs.db"))
+    await shop.start(1)
+    where = ("--journal", shop.journal, "--address", shop.address)
+
+    def asked(*command: str) -> subprocess.CompletedProcess[str]:
+        whole = (*COMMAND, "temporal", *command, *where)
+        return subprocess.run(whole, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+
+    checked = await asyncio.to_thread(asked, "check")
+    assert checked.returncode == 1
+    assert f"{shop.runs[0]}: is queued, but no workflow is open for it" in checked.stdout.splitlines()
+    adopted = await asyncio.to_thread(asked, "adopt", shop.runs[0])
+    assert adopted.returncode == 2
+    assert "has no open workflow" in adopted.stderr
+    await shop.clerk.aclose()
+
+
 @pytest.mark.scale
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("size", ["move", "run"])

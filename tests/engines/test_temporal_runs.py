@@ -106,11 +106,11 @@ def told(events: Sequence[Event]) -> list[Event]:
 
 
 def _is_for_all(row: Row) -> bool:
-    """Whether a person only answers in it, and nothing depends on how long things take."""
+    """Whether a person only answers in it, one question before the run goes on, and nothing depends on the clock."""
+    said = [do for do in row.get("then", ()) if do[0] not in ("open", "is", "asked")]
+    is_one_by_one = all((one[0] == "resume") is (at % 2 == 1) or one[0] in ("yes", "no") for at, one in enumerate(said))
     by_time = any(word in str(row) for word in ("max_seconds", "deadline_s"))
-    return not by_time and not any(do[0] == "resume" and len(do) > 1 for do in row.get("then", ()))
-        do[0] == "resume" and len(do) > 1 for do in row.get("then", ())
-    )
+    return is_one_by_one and not by_time and not any(do[0] == "resume" and len(do) > 1 for do in said)
 
 
 async def through(store: JournalStore, agent: Agent[Any], row: Row, task: Task, run_id: str) -> Run:

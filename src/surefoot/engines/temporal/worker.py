@@ -45,6 +45,8 @@ _WEDGED_ATTEMPTS = 3
 SANDBOX = SandboxedWorkflowRunner(SandboxRestrictions.default.with_passthrough_all_modules())
 """What is shared with the process are frozen values, and caches by content."""
 
+_UNDER_WAY = ("running", "queued", "ready", "interrupted")
+
 MOST_EVENTS = 4000
 """Events of a history after which a workflow begins anew."""
 
@@ -191,7 +193,7 @@ class Engine:
 
 
 async def checked(store: JournalStore, client: Client) -> AsyncGenerator[tuple[str, str]]:
-    """Runs that Temporal and the journal do not agree about, and why.
+    """Runs that Temporal and the journal do not agree about, and why; of the journal the newest 500 of each status.
 
     A run that is under way without an open workflow is taken up by a worker as soon as nobody holds it.
     """
@@ -206,12 +208,13 @@ async def checked(store: JournalStore, client: Client) -> AsyncGenerator[tuple[s
         task = (await client.get_workflow_handle(one.id).describe()).raw_description.pending_workflow_task
         if task.attempt >= _WEDGED_ATTEMPTS:
             yield run_id, f"its workflow is stuck at one task (attempt {task.attempt}); adopt it"
-        elif summary.status not in ("running", "paused", "ready", "queued", "interrupted"):
+        elif summary.status not in (*_UNDER_WAY, "paused"):
             yield run_id, f"is {summary.status}, but its workflow is open; adopt it"
-    page = await store.list(RunFilter(status="running"), limit=500)
-    for summary in page.runs:
-        if summary.agent and not summary.outer and summary.standing == "" and summary.run_id not in open_runs:
-            yield summary.run_id, "is under way, but no workflow is open for it"
+    for status in _UNDER_WAY:
+        page = await store.list(RunFilter(status=status), limit=500)
+        for summary in page.runs:
+            if summary.agent and not summary.outer and summary.run_id not in open_runs:
+                yield summary.run_id, f"is {status}, but no workflow is open for it"
 
 
 async def adopt(client: Client, run_ids: Sequence[str]) -> None:
