@@ -60,7 +60,7 @@ from surefoot.types.outcomes import Allow, Decision, Deny
 from surefoot.types.plan import RESERVED, StepError
 from surefoot.types.plan_events import StepEnded
 from surefoot.types.reply import Parsed
-from surefoot.types.tools import Catalogue, Effect, ToolSpec
+from surefoot.types.tools import Catalogue, Effect
 
 ALL_REJECTED = "all_rejected"
 """Why the step of a plan fails when nothing of its last tree survives."""
@@ -352,7 +352,9 @@ def accepted(state: State, found: Sequence[HypothesisBranch]) -> tuple[tuple[Hyp
         key, spec = key_of_branch(one), tools.get(one.tool_name)
         if key in seen or key in now.closed or (spec is None and one.tool_name not in words) or not one.argument_sets:
             continue
-        if (spec is not None and _is_known(state, one, spec)) or len(kept) == MOST_BRANCHES:
+        known = (state.known.get(Call("", "", one.tool_name, arguments).key) for arguments in one.argument_sets)
+        is_known = spec is not None and not spec.polling and all(it is not None and it.answers for it in known)
+        if is_known or len(kept) == MOST_BRANCHES:
             continue
         seen.add(key)
         branch = replace(one, branch_id=f"b{len(kept) + 1}", step_id=step_now(state))
@@ -362,12 +364,6 @@ def accepted(state: State, found: Sequence[HypothesisBranch]) -> tuple[tuple[Hyp
             branch = replace(branch, has_side_effects=does.effect != "read", requires_external_communication=is_sent)
         kept.append(branch)
     return tuple(kept), len(found) - len(kept)
-
-
-def _is_known(state: State, branch: HypothesisBranch, spec: ToolSpec) -> bool:
-    """Whether all that a branch would ask for was answered already, and may not have changed."""
-    keys = (Call("", "", branch.tool_name, arguments).key for arguments in branch.argument_sets)
-    return not spec.polling and all((known := state.known.get(key)) is not None and known.answers for key in keys)
 
 
 def _held(tools: Catalogue) -> Mapping[str, object]:
