@@ -48,7 +48,6 @@ T = TypeVar("T")
 JOURNAL_VARIABLE = "SUREFOOT_JOURNAL"
 _DEFAULT = Path(".surefoot", "journal.db")
 _PASSWORD = re.compile(r"(?<!^postgresql)(?<!^postgres):[^/?@]*(?=@)|(?<=[?&])password=[^&]*&?")
-
 _NAMED, _LOOKED_AT = 5, 1_000
 """How many runs a message names."""
 
@@ -127,7 +126,7 @@ async def find(store: JournalStore, given: str, hint: str = "") -> Found:
     `hint` is what `surefoot runs` needs besides to list this journal.
     """
     try:
-        return await _read(store, given)
+        return Found(given, *await store.read_recorded(given), (await store.summary(given)).status == "running")
     except UsageError:
         ids = _outermost(await store.beginning(given, _LOOKED_AT) if given else ())
     if not ids:
@@ -135,11 +134,7 @@ async def find(store: JournalStore, given: str, hint: str = "") -> Found:
     if len(ids) > 1:
         several, more = (str(len(ids)), "") if len(ids) <= _NAMED else ("many", ", …")
         raise UsageError(f"{several} runs begin with {given!r}: {', '.join(ids[:_NAMED])}{more}; give more of the id")
-    return await _read(store, ids[0])
-
-
-async def _read(store: JournalStore, run_id: str) -> Found:
-    return Found(run_id, *await store.read_recorded(run_id), (await store.summary(run_id)).status == "running")
+    return await find(store, ids[0])
 
 
 def _outermost(ids: Sequence[str]) -> Sequence[str]:

@@ -97,7 +97,8 @@ async def serve_site(site: Site, server: Server, listening: socket.socket, grace
     """Serve until SIGTERM or SIGINT, then drain: runs come to rest, streams say bye. A second signal leaves at once."""
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     preparing = site.desk.submit(prepare)
-    preparing.add_done_callback(_leave_garbage)
+    # what is loaded stays; to look through all that lives holds up the loop for 50 ms while many records are read
+    preparing.add_done_callback(lambda _: (gc.freeze(), gc.set_threshold(700, 10, 100)))
 
     def leave() -> None:
         if told.is_set():
@@ -126,12 +127,6 @@ async def serve_site(site: Site, server: Server, listening: socket.socket, grace
             with suppress(asyncio.CancelledError, JournalError):  # who searches is told what is wrong
                 await one
         await site.store.aclose()
-
-
-def _leave_garbage(_: object) -> None:
-    """Look rarely through all that lives: it holds up the loop for 50 ms where many records are being read."""
-    gc.freeze()  # what is loaded stays
-    gc.set_threshold(700, 10, 100)
 
 
 def is_loopback(host: str) -> bool:
