@@ -188,6 +188,10 @@ async def judge(store: JournalStore, book: Path, runs: Mapping[str, str], *, may
         one.judge_answers()
         one.judge_drivers()
         wrote += one.wrote
+        numbers = {line["number"] for line in one.book if line["what"] == "said"}
+        unheard = [number for number in numbers if not (await store.posted(run_id, number)).outcome]
+        if unheard:
+            one.fault(f"words {unheard} were never heard")
     away = [line["at"] for line in lines if line["what"] == "away"]
     for stopped, back in zip(away, [line["at"] for line in lines if line["what"] == "back"], strict=True):
         for pid in {pid for pid, at in wrote if at < stopped} & {pid for pid, at in wrote if at > back}:
