@@ -67,6 +67,16 @@ class Served:
             time.sleep(_LOOK_S)
         self.base = told
 
+    def await_work(self, runs: int) -> None:
+        """Wait until so many runs were started, and one of them has got on in this life."""
+        until, pid = time.monotonic() + LIMIT_S, self.life.pid
+        while time.monotonic() < until:
+            lines = noted(self.folder / "book")
+            is_at_work = any(line["what"] == "made" and line["pid"] == pid for line in lines)
+            if is_at_work and sum(line["what"] == "started" for line in lines) >= runs:
+                return
+            time.sleep(_LOOK_S)
+
     def end(self, number: int) -> float:
         """Send it a signal; the seconds until it has ended."""
         begun_s = time.monotonic()
@@ -139,7 +149,8 @@ def play(served: Served, kills: int, seed: int) -> Verdict:
     speaking = people(("Ada", "Bob"), Habits(limit_s=3_600))
     for _ in range(kills):
         starting = begun(start_runs, served, seed, most, IN_FLIGHT)
-        time.sleep(chance.uniform(0.2, 2.0))
+        served.await_work(IN_FLIGHT)
+        time.sleep(chance.uniform(0, 1))
         served.end(signal.SIGKILL)
         starting.kill()
         starting.join(LIMIT_S)

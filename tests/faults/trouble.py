@@ -215,10 +215,10 @@ def play(schedule: Schedule, folder: Path, database: Database | None) -> Verdict
         time.sleep(_LOOK_S)
     for place in places:
         place.end()
-    habits, verdict = replace(schedule.habits, cancels=0.0, leaves="", settles=True, limit_s=LIMIT_S), Verdict()
+    habits, verdict = replace(schedule.habits, cancels=0.0, leaves="", settles=True, limit_s=4 * LIMIT_S), Verdict()
     verdict.waits["a schedule"].append(time.monotonic() - since)
     last, settling = working(), speaking(("Eve",), habits)
-    settling.join(2 * LIMIT_S)
+    settling.join(5 * LIMIT_S)
     last.kill()
     last.join(LIMIT_S)
     once = begun(partial(_work, once=True), journal, folder)  # hears what was said at the very end
