@@ -72,8 +72,8 @@ class Shop:
         self.runs: list[str] = []
 
     async def start(self, how_many: int) -> None:
-        for at in range(how_many):
-            self.runs.append((await self.clerk.start("go", run_id=f"{self.folder.name}-{at}")).id)
+        for _ in range(how_many):
+            self.runs.append((await self.clerk.start("go", run_id=f"{self.folder.name}-{len(self.runs)}")).id)
 
     @contextmanager
     def worker(self, size: str) -> Generator[subprocess.Popen[str]]:

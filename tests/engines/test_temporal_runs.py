@@ -77,10 +77,10 @@ async def records_of(store: JournalStore, run_id: str) -> list[Event]:
     return [one.event for one in (await store.read_recorded(run_id))[0]]
 
 
-async def at_rest(store: JournalStore, run_id: str) -> Run:
+async def at_rest(store: JournalStore, run_id: str, patience_s: float = _PATIENCE_S) -> Run:
     """The run, once it has ended or waits for a person, and nobody drives it."""
     summary = await store.summary(run_id)
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + patience_s
     while summary.status in ("running", "queued", "ready", "interrupted"):
         assert time.monotonic() < until, summary
         await asyncio.sleep(0.05)
@@ -285,7 +285,7 @@ async def grown(temporal_server: Server, steps: int) -> None:
     agent = counting(steps, store)
     async with engine(temporal_server, store, {"clerk": agent}, most_events=150) as client:
         await agent.start("go", run_id=run_id)
-        assert (await at_rest(store, run_id)).status == "completed"
+        assert (await at_rest(store, run_id, 60 + 2 * steps)).status == "completed"
         handle = client.get_workflow_handle(workflow_id(run_id))
         assert await asyncio.wait_for(handle.result(), 60) == "completed"
         described = await handle.describe()
