@@ -68,7 +68,7 @@ class Shop:
         self.folder, self.journal, self.address = folder, journal, server.address
         self.queue = folder.name
         self.store: JournalStore = store_of(journal)
-        self.clerk: Agent = agents_in(folder / "agents.py", self.store, folder / "runs.db")["clerk"]
+        self.clerk: Agent = agents_in(folder / "agents.py", self.store, str(folder / "runs.db"))["clerk"]
         self.runs: list[str] = []
 
     async def start(self, how_many: int) -> None:

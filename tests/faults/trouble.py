@@ -129,7 +129,7 @@ def _work(journal: str, folder: Path, trip: str = "", *, once: bool = False) -> 
 
     async def drive() -> None:
         store = store_of(journal)
-        served = agents_in(AGENTS, store, folder)
+        served = agents_in(AGENTS, store, str(folder))
         note(what="born")
         await Worker(store, served, most=32, lease_s=LEASE_S).run(once=once)
         await store.aclose()
