@@ -13,7 +13,8 @@ from surefoot.telling.state import state_of
 from surefoot.telling.tale import tale_of
 from surefoot.telling.why import why
 from surefoot.types.errors import UsageError
-from surefoot.types.events import CallJudged
+from surefoot.types.events import CallJudged, CallStarted, DriverChanged
+from surefoot.types.ports import Recorded
 
 ABOUT = {
     "a value": "approval",
@@ -47,6 +48,16 @@ def test_every_question_has_a_digest_a_time_and_lines(name: str, about: str) -> 
         assert all("\u202e" not in line.text and "\x1b" not in line.text for line in one.lines)
         assert (one.arguments is not None) == (about in ("approval", "in_doubt"))
         assert "\u202e" not in str(one.arguments)
+
+
+def test_what_a_driver_has_started_is_under_way_and_what_it_found_is_in_doubt() -> None:
+    records = asking()["in doubt"]
+    begun = max(number for number, one in enumerate(records) if isinstance(one.event, CallStarted))
+    tale = tale_of(records[: begun + 1])
+    assert questions_of(tale)
+    assert not questions_of(tale, is_driven=True)
+    taken = Recorded(begun + 1, tale.last_at + 1, "", DriverChanged("another", 2))
+    assert [one.about for one in questions_of(tale.plus(taken), is_driven=True)] == ["in_doubt"]
 
 
 def test_the_digest_is_the_gates_own_where_it_has_given_one() -> None:

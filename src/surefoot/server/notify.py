@@ -53,7 +53,7 @@ class Notifier:
     async def _new(self, run: RunSummary) -> list[Question]:
         """The questions of a run that nobody was told of."""
         try:
-            waiting = await self.library.waiting(Reading(self.store, run.run_id))
+            waiting = await self.library.waiting(run, Reading(self.store, run.run_id))
         except SurefootError:  # it was deleted meanwhile, or is damaged
             return []
         found = [one for one in waiting if (run.run_id, one.call, one.digest) not in self._told]

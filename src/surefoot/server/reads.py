@@ -109,7 +109,7 @@ async def show_run(asked: Asked[None, None]) -> Response:
     """Show a run, and what it asks."""
     run, site = await run_of(asked), asked.site
     reading = Reading(site.store, run.run_id)
-    waiting = await site.library.waiting(reading, run.events)
+    waiting = await site.library.waiting(run, reading, run.events)
     waits_for = "agent" if run.status == "interrupted" and run.agent not in site.agents else ""
     return answer({**shown(run), "waiting": waiting, "damaged": reading.damaged, "waits_for": waits_for})
 

@@ -152,6 +152,6 @@ def _replayed(*, is_replayed: bool) -> dict[str, str]:
 
 async def _question(asked: Asked[Any, Any], run: RunSummary, word: Word) -> object:
     """The question that waits now where the word has answered another one; None where none does."""
-    waiting = await asked.site.library.waiting(Reading(asked.site.store, run.run_id))
+    waiting = await asked.site.library.waiting(run, Reading(asked.site.store, run.run_id))
     about = {call_id for call_id, _ in word.calls} if isinstance(word, Approve | Refuse) else set[str]()
     return next((one for one in waiting if one.call in about or (not about and one.about == "plan")), None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from surefoot.core.plan.child import open_calls
 from surefoot.telling.question import Question, questions_of
 from surefoot.telling.tale import NO_TALE, Tale, tale_of
-from surefoot.types.ports import JournalStore, Recorded
+from surefoot.types.ports import JournalStore, Recorded, RunSummary
 
 PIECE = 50
 """Records that are read, decoded and told in one turn of the loop; each takes 0.1 to 0.2 ms."""
@@ -77,10 +77,10 @@ class Library:
             is_whole = reading.place == stop
         return tale
 
-    async def waiting(self, reading: Reading, until: int | None = None) -> tuple[Question, ...]:
+    async def waiting(self, run: RunSummary, reading: Reading, until: int | None = None) -> tuple[Question, ...]:
         """All that the run asks a person, as of so many records."""
         tale = await self.tale(reading, until)
-        return questions_of(tale, await self.inner(tale))
+        return questions_of(tale, await self.inner(tale), is_driven=run.status == "running")
 
     async def inner(self, tale: Tale) -> dict[str, Tale]:
         """The runs of the agents that calls of this one, and of those, are waiting for."""

@@ -53,12 +53,19 @@ class Question:
 _NONE: Mapping[str, Tale] = MappingProxyType({})
 
 
-def questions_of(tale: Tale, inner: Mapping[str, Tale] = _NONE) -> tuple[Question, ...]:
+def questions_of(tale: Tale, inner: Mapping[str, Tale] = _NONE, *, is_driven: bool = False) -> tuple[Question, ...]:
     """All that a person is asked. `inner` are the tales of the runs of agents that were asked, by the ids of the runs.
 
-    Of an agent without a tale, a question has its call and reason alone, and no end of its time.
+    Of an agent without a tale, a question has its call and reason alone, and no end of its time. While the run
+    `is_driven`, what its driver has started is under way, not in doubt.
     """
-    return tuple(_question(tale, call, inner) for call in waiting(tale.state))
+    asked = (call for call in waiting(tale.state) if not (is_driven and call.is_in_doubt and _is_new(tale, call)))
+    return tuple(_question(tale, call, inner) for call in asked)
+
+
+def _is_new(tale: Tale, call: Call) -> bool:
+    """Whether a call was last started by whoever drives the run."""
+    return tale.began.get(call.id, 0.0) >= tale.taken_up
 
 
 def _question(tale: Tale, call: Call, inner: Mapping[str, Tale]) -> Question:

@@ -12,7 +12,17 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.state.state import EMPTY, State
 from surefoot.core.state.turn import changed
-from surefoot.types.events import CallEnded, CallJudged, CallStarted, Event, InStep, StepLimitReached
+from surefoot.types.events import (
+    CallEnded,
+    CallJudged,
+    CallStarted,
+    DriverChanged,
+    Event,
+    InStep,
+    RunResumed,
+    RunStarted,
+    StepLimitReached,
+)
 from surefoot.types.inner import CallPaused
 from surefoot.types.outcomes import Ask
 from surefoot.types.plan_events import PlanEdited, PlanMade, StepStarted
@@ -38,13 +48,14 @@ class Asked:
 class Tale:
     """A run as far as it was told.
 
-    `began` has when open calls, and steps, were last started; `inner` the own states of steps of a plan as they were
-    last. `asked` are the questions by call, limit or plan; `asks` all different ones so far. `versions` are those of
-    the plan, each with the place of the record that made it.
+    `taken_up` is when its driver began; `began` has when open calls, and steps, were last started; `inner` the own
+    states of steps of a plan as they were last. `asked` are the questions by call, limit or plan; `asks` all different
+    ones so far. `versions` are those of the plan, each with the place of the record that made it.
     """
 
     state: State = EMPTY
     last_at: float = 0.0
+    taken_up: float = 0.0
     began: Mapping[str, float] = field(default_factory=dict[str, float])
     inner: Mapping[str, State] = field(default_factory=dict[str, State])
     asked: Mapping[str, Asked] = field(default_factory=dict[str, Asked])
@@ -67,6 +78,8 @@ class Tale:
     def _noted(self, event: Event, record: Recorded) -> dict[str, object]:
         """What changes of times and questions by an event of the run, or of one of its steps."""
         match event:
+            case RunStarted() | RunResumed() | DriverChanged():
+                return {"taken_up": record.at}
             case CallStarted(key) | StepStarted(key):
                 return {"began": {**self.began, key: record.at}}
             case CallEnded(key):

@@ -195,7 +195,7 @@ class Conversation(Response):
 
     async def _status(self, run: RunSummary) -> CallToolResult:
         """How it stands, and the lines of what it asks."""
-        waiting = await self._asked.site.library.waiting(Reading(self._asked.site.store, run.run_id), run.events)
+        waiting = await self._asked.site.library.waiting(run, Reading(self._asked.site.store, run.run_id), run.events)
         where = [f"A person answers at {link_to(self._asked, run)}"] if waiting else []
         asks = [one.text for one in waiting]
         return _result("\n".join((f"{run.status} {visible(run.reason)}".strip(), *asks, *where)), run)

@@ -69,7 +69,7 @@ def sentence_of(asked: Asked[Any, Any], run: RunSummary) -> str:
 
 async def asks_of(asked: Asked[Any, Any], run: RunSummary) -> dict[str, Question]:
     """What the run asks that is answered by yes or no, each under a name for exactly what is asked now."""
-    waiting = await asked.site.library.waiting(Reading(asked.site.store, run.run_id), run.events)
+    waiting = await asked.site.library.waiting(run, Reading(asked.site.store, run.run_id), run.events)
     return {f"{one.digest}:{one.asked_at:.3f}:{one.call}": one for one in waiting if one.about != "in_doubt"}
 
 
