@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -368,3 +371,34 @@ def test_without_the_extra_the_error_names_it() -> None:
     command = [sys.executable, "-c", WITHOUT]
     told = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout
     assert "install the extra postgres: pip install 'surefoot[postgres]'" in told
+
+
+async def test_an_append_that_its_server_still_works_on_when_its_connection_breaks_counts_once(
+    store: PostgresJournal, postgres_url: str
+) -> None:
+    run = await store.open("r1", create=True)
+    await run.append(events := [started()], "written")
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(1937076837, 1)")  # what keeps a summary waits for it
+        events += (more := [replace(started(), agent="clerk")])
+        writing = asyncio.ensure_future(run.append(more, "written"))
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        while does(postgres_url, waiting) != [(1,)]:
+            await asyncio.sleep(0.01)
+        for one in [one for one in gc.get_objects() if isinstance(one, psycopg.AsyncConnection) and not one.closed]:
+            with socket.socket(fileno=os.dup(one.fileno())) as line:
+                line.shutdown(socket.SHUT_RDWR)
+        while does(postgres_url, waiting) != [(2,)]:
+            await asyncio.sleep(0.01)
+        other.execute("SELECT pg_advisory_unlock(1937076837, 1)")
+        await writing
+    assert await run.read() == events
+    await run.append([CallStarted("c1")], "synced")
+
+
+async def test_who_lets_a_run_go_lets_go_only_of_what_it_took_itself(store: PostgresJournal, postgres_url: str) -> None:
+    run = await store.open("r1", create=True)
+    await run.append([started()], "written")
+    does(postgres_url, "UPDATE surefoot.run SET fence = fence + 1")  # the same store has claimed it anew
+    await run.release()
+    assert does(postgres_url, "SELECT owner <> '' FROM surefoot.run") == [(True,)]

@@ -39,7 +39,7 @@ _TYPES = (
     "boolean text bigint[] bigint[] bigint[] bytea[] bigint[] bytea[] "  # the runs, and where they stand
     "bigint[] bigint[] float8[] bigint[] bytea[] bytea[] text[] bytea[] "  # records, bytes
     "bigint[] bytea[] text[] text[] text[] text[] boolean[] text[] bigint[] text[] "  # summaries, labels
-    "bigint[] bigint[] text[] text[] bigint[] bigint[] float8[] boolean[]"  # words, runs that are let go
+    "bigint[] bigint[] text[] text[] bigint[] bigint[] bigint[] float8[] boolean[]"  # words, runs that are let go
 )
 _APPEND = f"SELECT surefoot.append({', '.join(f'%b::{name}' for name in _TYPES.split())})".encode()
 _STANDS = """
@@ -225,12 +225,16 @@ class Writer:
 
     async def _write(self, lines: Sequence[Line], *, synced: bool) -> None:
         async def sent(connection: Connection) -> None:
-            batch = dict.fromkeys(lines)
-            if self._breaks != (breaks := self._database.breaks):
-                await self._compare(connection)
-                batch |= dict.fromkeys(line for line in self._unsafe if line.unsent or line.heard or line.freed)
-                self._breaks = breaks
-            await self._send(connection, batch, synced=synced)
+            batch, breaks = dict.fromkeys(lines), self._database.breaks
+            is_doubtful, self._breaks = self._breaks != breaks, -1
+            while True:
+                if is_doubtful:
+                    await self._compare(connection)
+                    batch |= dict.fromkeys(line for line in self._unsafe if line.unsent or line.heard or line.freed)
+                batch = await self._send(connection, batch, synced=synced)
+                if not (is_doubtful := bool(batch)):
+                    break
+            self._breaks = breaks
 
         try:
             await self._database.work(sent)
@@ -240,7 +244,8 @@ class Writer:
                 self._unsafe.pop(line, None)
             self._blobs.clear()
 
-    async def _send(self, connection: Connection, lines: Iterable[Line], *, synced: bool) -> None:
+    async def _send(self, connection: Connection, lines: Iterable[Line], *, synced: bool) -> dict[Line, None]:
+        """Send what is new; gives the runs that stand elsewhere: others have them, or an answer was lost."""
         blobs = dict(self._blobs)
         moves = [_Move(line, line.unsent, line.end, len(line.heard), line.freed) for line in lines]
         shown = [(line, line.summary) for line in lines if line.is_summary_due]
@@ -248,7 +253,7 @@ class Writer:
         ((taken,),) = await (await connection.execute(_APPEND, (synced, *columns))).fetchall()
         self._blobs = {digest: data for digest, data in self._blobs.items() if digest not in blobs}
         self._known |= blobs
-        written, changed = set[int](taken), {0} if shown else set[int]()
+        written, changed, doubted = set[int](taken), {0} if shown else set[int](), dict[Line, None]()
         for line, summary in shown:
             line.kept = summary
         for line, rows, end, heard, freed in moves:
@@ -258,10 +263,11 @@ class Writer:
                 if rows:
                     changed.add(line.number)
             elif line.failure is None and (rows or line.heard):  # who only lets it go has lost nothing
-                self._lost(line)
+                doubted[line] = None
         if synced:
             self._synced()
         self._tell(changed)
+        return doubted
 
     def _synced(self) -> None:
         """All that was written is safe."""
@@ -320,12 +326,13 @@ def _columns(
 ) -> Iterator[object]:
     """What `surefoot.append` takes, but for whether it is to be synced."""
     yield token
-    yield [move.line.number for move in moves]
-    yield [move.line.fence if move.line.failure is None else -1 for move in moves]
-    yield [move.line.at.seq for move in moves]
-    yield [move.line.at.hash for move in moves]
-    yield [move.end.seq for move in moves]
-    yield [move.end.hash for move in moves]
+    whole = [move for move in moves if move.line.failure is None]
+    yield [move.line.number for move in whole]
+    yield [move.line.fence for move in whole]
+    yield [move.line.at.seq for move in whole]
+    yield [move.line.at.hash for move in whole]
+    yield [move.end.seq for move in whole]
+    yield [move.end.hash for move in whole]
     rows = list(chain.from_iterable(move.rows for move in moves))
     yield from (list(column) for column in zip(*rows, strict=True)) if rows else ([] for _ in range(6))
     yield list(blobs)
@@ -348,7 +355,8 @@ def _columns(
     yield [one.outcome for one, _ in heard]
     yield [text_of(one.detail) for one, _ in heard]
     yield [one.seq for one, _ in heard]
-    freed = [(move.line.number, *move.freed) for move in moves if move.freed is not None]
-    yield [number for number, _, _ in freed]
-    yield [ready for _, ready, _ in freed]
-    yield [hears for _, _, hears in freed]
+    freed = [(move.line.number, move.line.fence, *move.freed) for move in moves if move.freed is not None]
+    yield [number for number, _, _, _ in freed]
+    yield [fence for _, fence, _, _ in freed]
+    yield [ready for _, _, ready, _ in freed]
+    yield [hears for _, _, _, hears in freed]

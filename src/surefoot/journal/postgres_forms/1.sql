@@ -109,7 +109,7 @@ CREATE FUNCTION surefoot.append(
     summary_runs bigint[], summaries bytea[], statuses text[], standings text[], agents text[], claimants text[],
     waits boolean[], texts text[], label_runs bigint[], labels text[],
     words bigint[], word_runs bigint[], outcomes text[], details text[], word_seqs bigint[],
-    freed bigint[], ready double precision[], hears boolean[]
+    freed bigint[], freed_fences bigint[], ready double precision[], hears boolean[]
 ) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
     taken bigint[];
@@ -162,8 +162,9 @@ BEGIN
         UPDATE surefoot.run SET owner = '', ready_at = CASE
             WHEN t.hears AND EXISTS (SELECT 1 FROM surefoot.word WHERE word.run = t.number AND outcome = '') THEN 0
             ELSE t.ready_at END
-        FROM unnest(freed, ready, hears) AS t (number, ready_at, hears)
-        WHERE run.number = t.number AND run.owner = whose;
+        FROM unnest(freed, freed_fences, ready, hears) AS t (number, fence, ready_at, hears)
+        WHERE run.number = t.number AND run.owner = whose AND run.fence = t.fence
+            AND (run.number = ANY (taken) OR run.number <> ALL (runs));  -- what failed is let go as it stands
     END IF;
     RETURN taken;
 END $$;
