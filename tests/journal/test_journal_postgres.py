@@ -32,6 +32,7 @@ from surefoot.types.words import Note
 pytestmark = [pytest.mark.anyio, pytest.mark.postgres]
 
 NOTE = Note("more", "mika")
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'surefoot'"
 
 
@@ -382,14 +383,15 @@ async def test_an_append_that_its_server_still_works_on_when_its_connection_brea
         other.execute("SELECT pg_advisory_lock(1937076837, 1)")  # what keeps a summary waits for it
         events += (more := [replace(started(), agent="clerk")])
         writing = asyncio.ensure_future(run.append(more, "written"))
-        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-        while does(postgres_url, waiting) != [(1,)]:
-            await asyncio.sleep(0.01)
-        for one in [one for one in gc.get_objects() if isinstance(one, psycopg.AsyncConnection) and not one.closed]:
+        while await asyncio.to_thread(does, postgres_url, WAITING) != [(1,)]:
+            pass
+        for one in gc.get_objects():
+            if type(one) is not psycopg.AsyncConnection or one.closed:
+                continue
             with socket.socket(fileno=os.dup(one.fileno())) as line:
                 line.shutdown(socket.SHUT_RDWR)
-        while does(postgres_url, waiting) != [(2,)]:
-            await asyncio.sleep(0.01)
+        while await asyncio.to_thread(does, postgres_url, WAITING) != [(2,)]:
+            pass
         other.execute("SELECT pg_advisory_unlock(1937076837, 1)")
         await writing
     assert await run.read() == events
@@ -402,3 +404,43 @@ async def test_who_lets_a_run_go_lets_go_only_of_what_it_took_itself(store: Post
     does(postgres_url, "UPDATE surefoot.run SET fence = fence + 1")  # the same store has claimed it anew
     await run.release()
     assert does(postgres_url, "SELECT owner <> '' FROM surefoot.run") == [(True,)]
+
+
+REFUSES = """
+CREATE FUNCTION surefoot.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM pg_advisory_xact_lock(7);
+    RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100';
+END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON surefoot.{} FOR EACH ROW WHEN ({}) EXECUTE FUNCTION surefoot.refuse()"""
+
+
+async def test_bytes_that_are_refused_are_not_said_to_be_kept(bare: str) -> None:
+    store = PostgresJournal(bare)
+    await (await store.open("r1", create=True)).append([REPLY], "written")
+    does(bare, REFUSES.format("blob", "true"))
+    with pytest.raises(JournalError, match="could not extend file; the server's disk is full; free some space"):
+        await store.put_blob("r1", b"bytes")
+    does(bare, "DROP TRIGGER refuse ON surefoot.blob")
+    assert await store.get_blob(await store.put_blob("r1", b"bytes")) == b"bytes"
+    await store.aclose()
+
+
+async def test_a_run_keeps_its_bytes_when_what_was_sent_before_it_is_refused(bare: str) -> None:
+    store = PostgresJournal(bare)
+    refused, run = await store.open("r1", create=True), await store.open("r2", create=True)
+    await run.append([REPLY], "written")
+    does(bare, REFUSES.format("event", "NEW.run = 1"))
+    with psycopg.connect(bare, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(7)")
+        failing = asyncio.ensure_future(refused.append([REPLY], "written"))
+        while await asyncio.to_thread(does, bare, WAITING) != [(1,)]:
+            pass
+        digest = await run.put_blob(b"bytes")
+        writing = asyncio.ensure_future(run.append([CallStarted("c1")], "written"))
+        await asyncio.sleep(0)
+    with pytest.raises(JournalError, match="disk is full"):
+        await failing
+    await writing
+    assert await run.get_blob(digest) == b"bytes"
+    with pytest.raises(JournalError, match="disk is full"):
+        await store.aclose()

@@ -16,6 +16,7 @@ from surefoot.journal.postgres_follow import EVERY
 from surefoot.journal.postgres_list import Lister
 from surefoot.journal.postgres_open import OpenDatabase, PostgresRun
 from surefoot.journal.postgres_server import Database
+from surefoot.journal.postgres_write import keep
 from surefoot.types.archive import Origin, Row
 from surefoot.types.errors import RunExists, UsageError
 from surefoot.types.events import RunEnded
@@ -121,8 +122,7 @@ class PostgresJournal:
         """Keep bytes for a run, without the right to drive it; written when it returns."""
         at = await self._at_work()
         await at.reader.find(run_id)
-        at.writer.put(digest := digest_of(data), data)
-        await at.writer.flushed()
+        await keep(at.database, [(digest := digest_of(data), data)])
         return digest
 
     async def get_blob(self, digest: str) -> bytes:

@@ -9,6 +9,7 @@ from surefoot.core.state.summary import summarise
 from surefoot.journal.codec import check_fork, genesis
 from surefoot.journal.postgres_open import OpenDatabase
 from surefoot.journal.postgres_server import Connection, rows_of
+from surefoot.journal.postgres_write import keep
 from surefoot.journal.raw import all_proven, check_blobs, check_origin, new_rows
 from surefoot.types.archive import Origin, Row
 from surefoot.types.errors import RunBusy, RunUnknown
@@ -55,9 +56,7 @@ async def adopt(here: OpenDatabase, wanted: Origin, given: Sequence[Row], blobs:
     """Keep records of another journal, all or none, behind those of their run that are here."""
     run_id, reader, writer = wanted.run_id, here.reader, here.writer
     check_blobs(run_id, blobs)
-    for digest, data in blobs:
-        writer.put(digest, data)
-    await writer.flushed()
+    await keep(here.database, blobs)
     known, parent = None, None
     try:
         found = await reader.find(run_id)

@@ -221,7 +221,8 @@ class Database:
         if isinstance(error, JournalError):
             return error
         code = getattr(error, "sqlstate", None) or ""
-        told = " ".join(str(error).split()) or "it gave no answer"
+        said = error.diag.message_primary if isinstance(error, psycopg.Error) else None  # not where in our statements
+        told = " ".join((said or str(error)).split()) or "it gave no answer"
         remedy = _REMEDIES.get(code, "see whether it is up and can be reached" if is_passing(error) else "see its log")
         return JournalError(f"journal {self.name}: {told}; {remedy}")
 

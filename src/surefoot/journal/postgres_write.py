@@ -18,8 +18,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from surefoot.core.state.summary import is_outdated
-from surefoot.journal.codec import EventRow, encode_summary, storable
-from surefoot.journal.postgres_server import Connection, Database
+from surefoot.journal.codec import Blob, EventRow, encode_summary, storable
+from surefoot.journal.postgres_server import PATIENCE_S, Connection, Database, is_passing
 from surefoot.types.errors import JournalError, LeaseLost
 from surefoot.types.ports import Place, RunSummary
 from surefoot.types.words import Posted
@@ -46,6 +46,16 @@ _STANDS = """
 SELECT run.number, run.owner, run.fence, run.events, run.head, event.hash
 FROM unnest(%s::bigint[], %s::bigint[]) AS t (number, seq) JOIN surefoot.run USING (number)
 LEFT JOIN surefoot.event ON event.run = run.number AND event.seq = t.seq"""
+
+_KEEP = """
+INSERT INTO surefoot.blob (digest, data) SELECT * FROM unnest(%b::text[], %b::bytea[])
+ON CONFLICT (digest) DO UPDATE SET first_at = now()"""
+
+
+async def keep(database: Database, blobs: Sequence[Blob]) -> None:
+    """Write bytes now, ahead of what refers to them. Raises `JournalError`."""
+    if blobs:
+        await database.ask(_KEEP, [list(column) for column in zip(*sorted(dict(blobs).items()), strict=True)])
 
 
 def text_of(text: str) -> str:
@@ -164,10 +174,6 @@ class Writer:
         if digest not in self._known or time.monotonic() > self._synced_at + _SYNC_S:
             self._blobs[digest] = data
 
-    def has(self, digest: str) -> bytes | None:
-        """Bytes that are queued."""
-        return self._blobs.get(digest)
-
     def soon(self) -> None:
         """See to it that what is queued is written before long."""
         if self._task is None:
@@ -203,15 +209,18 @@ class Writer:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LAG_S):
                     await self._is_awaited.wait()
-            while self._queue or self._blobs or self._waiters:
+            while self._queue or self._waiters:
                 lines, self._queue = self._queue, {}
                 waiters, self._waiters = self._waiters, []
                 self._is_awaited.clear()
                 synced, self._is_sync_due = self._is_sync_due, False
                 synced = synced or time.monotonic() - self._synced_at > _SYNC_S
                 self._unsafe |= lines
-                for piece in _pieces(lines) if lines else ((),):
-                    await self._write(piece, synced=synced)
+                due = tuple(self._blobs)
+                pieces = tuple(_pieces(lines)) or ((),)
+                if any([await self._is_refused(piece, synced=synced) for piece in pieces]):
+                    for digest in due:  # else they would be refused for ever
+                        self._blobs.pop(digest, None)
                 for waiter in waiters:
                     if not waiter.done():
                         waiter.set_result(None)
@@ -223,7 +232,9 @@ class Writer:
         finally:
             self._task = None
 
-    async def _write(self, lines: Sequence[Line], *, synced: bool) -> None:
+    async def _is_refused(self, lines: Sequence[Line], *, synced: bool) -> bool:
+        """Write; whether it failed for other reasons than that the server is away."""
+
         async def sent(connection: Connection) -> None:
             batch, breaks = dict.fromkeys(lines), self._database.breaks
             is_doubtful, self._breaks = self._breaks != breaks, -1
@@ -237,12 +248,13 @@ class Writer:
             self._breaks = breaks
 
         try:
-            await self._database.work(sent)
+            await self._database.work(sent, patience_s=PATIENCE_S if lines else 0)
         except JournalError as error:
             for line in lines:
                 line.fails(error)
                 self._unsafe.pop(line, None)
-            self._blobs.clear()
+            return error.__cause__ is None or not is_passing(error.__cause__)
+        return False
 
     async def _send(self, connection: Connection, lines: Iterable[Line], *, synced: bool) -> dict[Line, None]:
         """Send what is new; gives the runs that stand elsewhere: others have them, or an answer was lost."""

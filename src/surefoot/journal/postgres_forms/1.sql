@@ -43,7 +43,7 @@ CREATE TABLE surefoot.event (
 CREATE TABLE surefoot.blob (
     digest text PRIMARY KEY,
     data bytea NOT NULL,
-    first_at timestamptz NOT NULL DEFAULT now()  -- what is new stays: its record may still come
+    first_at timestamptz NOT NULL DEFAULT now()  -- or sent again; what is new stays: its record may still come
 );
 
 CREATE TABLE surefoot.summary (
@@ -129,7 +129,8 @@ BEGIN
     ) SELECT coalesce(array_agg(number), '{}') INTO taken FROM moved;
     IF cardinality(digests) > 0 THEN
         INSERT INTO surefoot.blob (digest, data)
-        SELECT * FROM unnest(digests, data) AS t (digest, data) ORDER BY digest ON CONFLICT DO NOTHING;
+        SELECT * FROM unnest(digests, data) AS t (digest, data) ORDER BY digest
+        ON CONFLICT (digest) DO UPDATE SET first_at = now() WHERE blob.first_at < now() - interval '12 hours';
     END IF;
     IF cardinality(event_runs) > 0 THEN
         INSERT INTO surefoot.event (run, seq, at, version, body, hash)
