@@ -129,6 +129,10 @@ class Activities:
                 return (await self._agents[held.agent].drive(claimed, by=self._by, leave=leave)).status
         except LeaseLost:
             return LOST
+        except asyncio.CancelledError:
+            if not leave.has_begun or activity.is_cancelled():
+                raise
+            return LOST  # left for the next worker, which is no failure
         finally:
             watching.cancel()
 
@@ -171,7 +175,8 @@ class Activities:
             state = await self._state(batch.held, batch.seq)
             events, heard = await hear(self._store, opened.journal, state, is_thinking, acting)
             if heard:
-                await opened.journal.append(events, "written", heard=heard, at=batch.at, place=place)
+                at = max(batch.at, time.time())  # now, not when the last move has ended
+                await opened.journal.append(events, "written", heard=heard, at=at, place=place)
         return await self._piece(opened, batch.seq)
 
     @activity.defn
@@ -201,10 +206,11 @@ class Activities:
     async def _make(self, asked: Asked) -> Made:
         """Make one move with the hands of its agent; it appends nothing."""
         move, held = decode_move(asked.move), asked.held
-        state, shelf = await self._state(held, asked.seq), _Shelved(self._store, held.run_id)
-        hands = await self._agents[held.agent].hands(cast("RunJournal", shelf), state)
-        async with _beating(), hands.services:
-            events = await hands.do(move, state)
+        async with _beating():  # also while servers of tools are slow: what counts as lost is not to begin after that
+            state, shelf = await self._state(held, asked.seq), _Shelved(self._store, held.run_id)
+            hands = await self._agents[held.agent].hands(cast("RunJournal", shelf), state)
+            async with hands.services:
+                events = await hands.do(move, state)
         hands.announced(events)
         piece = piece_of(events, seq=0, hash="", at=time.time())
         return Made(piece.bodies, piece.at, digest_of_move(move))

@@ -10,6 +10,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
@@ -39,6 +40,7 @@ _LOG = logging.getLogger("surefoot.temporal")
 _LEASE_S = 30.0
 _LOOK_S = 0.25
 _MOST_STARTED = 64
+_GOING = ("running", "queued", "ready", "interrupted")
 _WEDGED_ATTEMPTS = 3
 """From so many attempts at one workflow task on, a workflow does not get any further by itself."""
 
@@ -101,6 +103,7 @@ class Engine:
         self._said: set[str] = set()
         self._woken = asyncio.Event()
         self._claimed: dict[str, Claimed] = {}
+        self._begun: dict[str, Claimed] = {}  # claimed here, and no workflow has taken them up here yet
 
     async def run(self, until: asyncio.Event | None = None) -> None:
         """Work until `until` is set, or until this is cancelled. Raises what the worker of Temporal raises."""
@@ -137,18 +140,18 @@ class Engine:
         renewed = 0.0
         while True:
             try:
+                if is_due := time.monotonic() > renewed + _LEASE_S / 3:  # first of all: it does not need Temporal
+                    await self._store.renew(_LEASE_S)
+                    renewed = time.monotonic()
                 for one in await self._store.claim(self._agents, _MOST_STARTED, _LEASE_S):
                     self._claimed[one.run_id] = one
                 for one in tuple(self._claimed.values()):
                     await self._start(one)
-                    del self._claimed[one.run_id]
+                    self._begun[one.run_id] = self._claimed.pop(one.run_id)
                 while self._said:
                     await self._signal(self._said.pop())
-                if time.monotonic() > renewed + _LEASE_S / 3:
-                    await self._store.renew(_LEASE_S)
-                    renewed = time.monotonic()
-                    for run_id in tuple(self._activities.held):
-                        await self._let_go_if_closed(run_id)
+                for run_id in {**self._activities.held, **self._begun} if is_due else ():
+                    await self._let_go_if_closed(run_id)
             except (JournalError, RPCError):
                 _LOG.warning("runs cannot be started now; it is tried again", exc_info=True)
                 await asyncio.sleep(1.0)
@@ -181,6 +184,11 @@ class Engine:
 
     async def _let_go_if_closed(self, run_id: str) -> None:
         """A run whose workflow was terminated is ready for another one."""
+        is_held = run_id in self._activities.held
+        if is_held or not await self._is_going(run_id):
+            self._begun.pop(run_id, None)
+            if not is_held:
+                return
         try:
             told = await self._client.get_workflow_handle(workflow_id(run_id)).describe()
         except RPCError as error:
@@ -189,7 +197,16 @@ class Engine:
         else:
             if told.status is WorkflowExecutionStatus.RUNNING:
                 return
+        if (one := self._begun.pop(run_id, None)) is not None:  # it was never taken up, and this lease would stay
+            with suppress(JournalError):  # others have it
+                await (await self._store.open(run_id, fence=one.fence)).release()
         await self._activities.drop(run_id)
+
+    async def _is_going(self, run_id: str) -> bool:
+        try:
+            return (await self._store.summary(run_id)).status in _GOING
+        except RunUnknown:  # it is over, and was deleted
+            return False
 
 
 async def checked(store: JournalStore, client: Client) -> AsyncGenerator[tuple[str, str]]:

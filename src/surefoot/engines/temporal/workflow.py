@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError  # noqa: A004
+from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, is_cancelled_exception  # noqa: A004
 
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import announce, durability, next_moves, standing
@@ -129,6 +129,8 @@ class RunWorkflow:
         try:
             return await (self._in_stretches() if given.size == "run" else self._by_moves())
         except ActivityError as error:  # only a person can mend it
+            if is_cancelled_exception(error):  # the workflow ends, not the run
+                raise
             why = str(error.cause or error)
             await self._local(Activities.rest, self._held, why)
             raise ApplicationError(f"the run was set aside: {why}", non_retryable=True) from error
