@@ -51,7 +51,7 @@ _BLOB_HEADERS = {
 
 async def run_of(asked: Asked[Any, Any], run_id: str = "") -> RunSummary:
     """The run that a request is about. Raises `Problem` where there is none, or none for this token."""
-    run_id = run_id or asked.part("run_id")
+    run_id = run_id or str(asked.request.path_params.get("run_id", ""))
     store, token = asked.site.store, asked.token
     try:
         run = seen = await store.summary(run_id)

@@ -140,6 +140,10 @@ async def test_a_form_that_was_made_up_is_refused() -> None:
         assert await judged(store, run) == []
         body = {"jsonrpc": "2.0", "id": f"{run}:{right}", "result": yes}
         assert [(await served.ask("POST", "/mcp", body)).status for _ in "12"] == [202, 202]
+        late = {**body, "result": {"action": "accept", "content": {"decision": "approve", "reason": "me too"}}}
+        assert (await served.ask("POST", "/mcp", late)).status == 202, "somebody else was first, which is no fault"
+        nobody = await served.ask("POST", "/mcp", {**body, "id": f":{right}"})
+        assert (nobody.status, nobody.problem) == (404, "no_such_run")
         assert await judged(store, run) == [("allow", "all via mcp")]
 
 

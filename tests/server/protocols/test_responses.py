@@ -277,6 +277,7 @@ async def test_a_run_that_fails_says_so() -> None:
         ({"tools": [{"type": "web_search"}]}, 400, "no_tools"),
         ({"model": "gpt-9"}, 422, "agent_unknown"),
         ({"previous_response_id": "resp_none"}, 404, "no_such_run"),
+        ({"previous_response_id": "resp_"}, 404, "no_such_run"),
         ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "http://x"}]}]}, 422, "invalid"),
         ({"input": "x" * 300_000}, 413, "too_large"),
     ],

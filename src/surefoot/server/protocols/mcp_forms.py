@@ -60,7 +60,7 @@ async def fill_in(asked: Asked[Any, Any], run: RunSummary, name: str, given: obj
     try:
         return await answer(asked, run, name, "mcp", said.reason, is_yes=said.decision == "approve")
     except Problem as problem:
-        if problem.name != "not_waiting":  # somebody else was first: how the run stands tells it
+        if problem.name not in ("not_waiting", "ended"):  # somebody else was first: how the run stands tells it
             raise
         return True
 

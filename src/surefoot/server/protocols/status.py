@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
+from surefoot.server.answers import dumped
 from surefoot.server.api import Asked
 from surefoot.server.follow import until
 from surefoot.server.problems import Problem
@@ -86,7 +88,8 @@ async def answer(asked: Asked[Any, Any], run: RunSummary, name: str, via: str, r
         raise Problem("invalid", "answer a question by the name under which it was asked")
     said = ((call, digest),)
     word = Approve(said, by, reason) if is_yes else Refuse(said, by, reason)
-    posted, _ = await heard(replace(asked, key=f"{via} {name} {is_yes}"), run, word)
+    key = sha256(dumped([via, name, word])).hexdigest()  # the same answer, given again, counts once
+    posted, _ = await heard(replace(asked, key=key), run, word)
     return bool(posted.outcome)
 
 
