@@ -184,8 +184,10 @@ class Engine:
 
     async def _let_go_if_closed(self, run_id: str) -> None:
         """A run whose workflow was terminated is ready for another one."""
-        is_held = run_id in self._activities.held
-        if is_held or not await self._is_going(run_id):
+        is_held, status = run_id in self._activities.held, ""
+        with suppress(RunUnknown):  # it is over, and was deleted
+            status = (await self._store.summary(run_id)).status
+        if is_held or status not in _GOING:
             self._begun.pop(run_id, None)
             if not is_held:
                 return
@@ -201,12 +203,6 @@ class Engine:
             with suppress(JournalError):  # others have it
                 await (await self._store.open(run_id, fence=one.fence)).release()
         await self._activities.drop(run_id)
-
-    async def _is_going(self, run_id: str) -> bool:
-        try:
-            return (await self._store.summary(run_id)).status in _GOING
-        except RunUnknown:  # it is over, and was deleted
-            return False
 
 
 async def checked(store: JournalStore, client: Client) -> AsyncGenerator[tuple[str, str]]:
