@@ -240,6 +240,13 @@ async def test_a_claim_whose_answer_was_lost_is_made_again(store: PostgresJourna
     assert await store.claim(["clerk"], 5, 30.0) == []
 
 
+async def test_a_run_that_a_store_still_drives_is_not_claimed_by_it(store: PostgresJournal, postgres_url: str) -> None:
+    run = await store.open("r1", create=True)
+    await run.append([replace(started(), agent="clerk")], "written")
+    does(postgres_url, "UPDATE surefoot.run SET owner = '', ready_at = 0")
+    assert await store.claim(["clerk"], 5, 30.0) == []
+
+
 @pytest.mark.parametrize(
     ("change", "wrong"),
     [

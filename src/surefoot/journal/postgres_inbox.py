@@ -38,7 +38,7 @@ WHERE run.number = found.number RETURNING found.ready_at, run.number, run.run_id
 _READY = f"""
 WITH found AS (
     SELECT number, ready_at FROM surefoot.run
-    WHERE ready_at <= surefoot.now() AND agent = ANY (%(agents)s) AND owner = ''
+    WHERE ready_at <= surefoot.now() AND agent = ANY (%(agents)s) AND owner = '' AND number <> ALL (%(held)s)
     ORDER BY ready_at, number LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ) {_CLAIM}"""  # noqa: S608  # words of ours
 _LEFT = f"""
@@ -144,7 +144,7 @@ class Inbox:
 
         `held` are the runs that this store has; what else is its own was claimed when an answer was lost.
         """
-        told = {"whose": self._token, "agents": list(agents), "held": held, "lease_s": lease_s}
+        told = {"whose": self._token, "agents": list(agents), "held": list(held), "lease_s": lease_s}
 
         async def claimed(connection: Connection) -> dict[int, Claimed]:
             await rows_of(connection, _LIVE_ON, told)
