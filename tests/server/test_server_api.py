@@ -20,6 +20,7 @@ from surefoot.server.app import ENDPOINTS
 from surefoot.server.auth import RIGHTS, Right
 from surefoot.server.bounds import Limits
 from surefoot.server.problems import KINDS
+from surefoot.server.protocols.openai import Lax
 from surefoot.types.ports import JournalStore
 
 pytestmark = pytest.mark.anyio
@@ -71,7 +72,11 @@ async def until(served: Served, run: str, *statuses: str, who: str = "all") -> J
 
 def path_of(one: Endpoint, run: str, **parts: str) -> str:
     path = one.path.replace("{run_id}", run).replace("{call:path}", parts.get("call", "9.9"))
-    path = path.replace("{number}", parts.get("number", "999")).replace("{digest}", parts.get("digest", "0" * 64))
+    path = (
+        path.replace("{response_id}", f"resp_{run}")
+        .replace("{number}", parts.get("number", "999"))
+        .replace("{digest}", parts.get("digest", "0" * 64))
+    )
     return path + QUERIES.get(one.handle.__name__, "").format(run=run)
 
 
@@ -93,15 +98,18 @@ async def test_each_address_asks_for_a_token_for_its_right_and_for_a_run_of_ones
             lacking = await served.ask(one.method, path, body, who=f"without-{one.rights[0]}")
             assert (lacking.status, lacking.problem) == (403, "forbidden")
             assert one.rights[0] in lacking.json["detail"]
-        if "{run_id}" in one.path or "{run}" in QUERIES.get(one.handle.__name__, ""):
+        if "{run_id}" in one.path or "{response_id}" in one.path or "{run}" in QUERIES.get(one.handle.__name__, ""):
             for who in ("acme", "other", "narrow"):
                 foreign = await served.ask(one.method, path, body, who=who)
                 assert (foreign.status, foreign.problem) == (404, "no_such_run"), who
             unknown = await served.ask(one.method, path_of(one, "none"), body)
             assert (unknown.status, unknown.problem) == (404, "no_such_run")
         strange = await served.ask(one.method, f"{path}{'&' if '?' in path else '?'}nonsense=1", body)
-        assert (strange.status, strange.problem) == (422, "invalid")
-        assert strange.json["faults"][0]["path"] == "nonsense"
+        if issubclass(one.query, Lax):  # clients of others send what means nothing here
+            assert strange.status == 200, strange.body
+        else:
+            assert (strange.status, strange.problem) == (422, "invalid")
+            assert strange.json["faults"][0]["path"] == "nonsense"
         if one.method == "POST":
             odd: tuple[Json, ...] = ({"nonsense": 1}, [], "x", 7)
             for bad in odd:
