@@ -24,7 +24,7 @@ from servers import PostgresServer
 from surefoot.journal.codec import rows_of
 from surefoot.journal.postgres import PostgresJournal
 from surefoot.journal.postgres_server import FORMS, Database
-from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, RunBusy, UsageError
+from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, RunBusy, RunUnknown, UsageError
 from surefoot.types.events import CallStarted, Event
 from surefoot.types.ports import NO_RECORDS, Durability, Place
 from surefoot.types.words import Note
@@ -238,6 +238,33 @@ async def test_a_claim_whose_answer_was_lost_is_made_again(store: PostgresJourna
     does(postgres_url, "UPDATE surefoot.run SET owner = (SELECT token FROM surefoot.owner), ready_at = NULL, fence = 1")
     assert [(one.run_id, one.fence) for one in await store.claim(["clerk"], 5, 30.0)] == [("r1", 2)]
     assert await store.claim(["clerk"], 5, 30.0) == []
+
+
+async def test_a_fork_of_a_run_that_is_being_deleted_is_not_made(store: PostgresJournal, postgres_url: str) -> None:
+    await write(store, "r1", story())
+    with psycopg.connect(postgres_url) as other:
+        other.execute("SELECT 1 FROM surefoot.run FOR UPDATE")
+        other.execute("DELETE FROM surefoot.run")
+        forking = asyncio.create_task(store.fork("r1", 2, "r2"))
+        done, _ = await asyncio.wait((forking,), timeout=0.5)
+        assert not done
+    with pytest.raises(RunUnknown):
+        await forking
+
+
+async def test_a_run_of_which_a_fork_is_being_made_is_not_deleted(store: PostgresJournal, postgres_url: str) -> None:
+    await write(store, "r1", story())
+    with psycopg.connect(postgres_url) as other:
+        other.execute("SELECT 1 FROM surefoot.run FOR KEY SHARE")
+        other.execute(
+            "INSERT INTO surefoot.run (run_id, started_at, parent, at, events, head) "
+            "SELECT 'r2', 0, number, 1, 1, head FROM surefoot.run"
+        )
+        deleting = asyncio.create_task(store.delete("r1"))
+        done, _ = await asyncio.wait((deleting,), timeout=0.5)
+        assert not done
+    with pytest.raises(UsageError, match="shares its records"):
+        await deleting
 
 
 async def test_a_run_that_a_store_still_drives_is_not_claimed_by_it(store: PostgresJournal, postgres_url: str) -> None:

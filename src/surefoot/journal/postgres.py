@@ -69,6 +69,7 @@ class PostgresJournal:
         if wrong is not None:
             raise wrong
         if await here.make(run_id, (found.row.number, at, bytes.fromhex(records[0].hash)), "") is None:
+            await here.reader.find(parent)  # it may have been deleted meanwhile
             raise RunExists(f"there is a run {run_id} in the journal {self.name} already; choose another id")
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:

@@ -27,7 +27,9 @@ _LIVE_ON = _LIVES + "greatest(owner.until, excluded.until)"
 _LEAVE = "DELETE FROM surefoot.owner WHERE token = %(whose)s OR until < surefoot.now() - 86400"
 _MAKE = """
 INSERT INTO surefoot.run (run_id, started_at, parent, at, events, head, owner)
-VALUES (%s, surefoot.now(), %s, %s, %s, %s, %s) ON CONFLICT (run_id) DO NOTHING RETURNING number, started_at"""
+SELECT %(run_id)s, surefoot.now(), %(parent)s::bigint, %(at)s, %(at)s, %(head)s, %(owner)s
+WHERE %(parent)s::bigint IS NULL OR EXISTS (SELECT 1 FROM surefoot.run WHERE number = %(parent)s FOR KEY SHARE)
+ON CONFLICT (run_id) DO NOTHING RETURNING number, started_at"""
 _TAKE = """
 UPDATE surefoot.run SET owner = %(whose)s, ready_at = NULL,
     fence = fence + (%(fence)s::bigint IS NULL AND owner <> %(whose)s)::int
@@ -58,9 +60,8 @@ _IS_READY = "UPDATE surefoot.run SET ready_at = 0 WHERE number = %s AND owner = 
 _RUN = "SELECT number FROM surefoot.run WHERE run_id = %s FOR UPDATE"
 
 _DELETED = """
-SELECT number, owner, owner <> '' AND surefoot.lives(owner),
-    EXISTS (SELECT 1 FROM surefoot.run AS fork WHERE fork.parent = run.number)
-FROM surefoot.run WHERE run_id = %s FOR UPDATE"""
+SELECT number, owner, owner <> '' AND surefoot.lives(owner) FROM surefoot.run WHERE run_id = %s FOR UPDATE"""
+_SHARED = "SELECT 1 FROM surefoot.run WHERE parent = %s LIMIT 1"  # asked under that lock: it sees each fork
 _DELETE: tuple[LiteralString, ...] = (
     "DELETE FROM surefoot.event WHERE run = %s",
     "DELETE FROM surefoot.summary WHERE run = %s",
@@ -125,7 +126,8 @@ class Inbox:
         Gives its number, and when it was made; None where there is one of that id.
         """
         parent, at, head = origin
-        rows = await self._database.ask(_MAKE, (run_id, parent, at, at, head, owner), is_final=parent is not None)
+        told = {"run_id": run_id, "parent": parent, "at": at, "head": head, "owner": owner}
+        rows = await self._database.ask(_MAKE, told, is_final=parent is not None)
         return (rows[0][0], rows[0][1]) if rows else None
 
     async def take(self, run_id: str, dead: str, fence: int | None) -> int | None:
@@ -176,10 +178,10 @@ class Inbox:
 
         async def deleted(connection: Connection) -> None:
             async with connection.transaction():
-                ((number, owner, is_driven, is_shared),) = await rows_of(connection, _DELETED, (run_id,))
+                ((number, owner, is_driven),) = await rows_of(connection, _DELETED, (run_id,))
                 if is_driven and not is_dead_here(owner):
                     raise RunBusy(f"run {run_id} is being driven; cancel it, or wait until it stands still")
-                if is_shared:
+                if await rows_of(connection, _SHARED, (number,)):
                     raise UsageError(f"run {run_id} cannot be deleted: another run shares its records")
                 for statement in _DELETE:
                     await rows_of(connection, statement, (number,))
