@@ -164,21 +164,25 @@ async def test_a_note_to_a_reply_that_would_be_the_last_is_read(store: JournalSt
 
 
 class Shaky(MemoryJournal):
-    """A journal that cannot always be reached."""
+    """A journal that cannot always be reached; one that is silent gives no answer, and cannot be cut off either."""
 
     troubles = 0
+    is_silent = False
 
     async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
-        self.check()
+        await self.check()
         return await super().claim(agents, limit, lease_s)
 
     async def renew(self, lease_s: float) -> Collection[str]:
-        self.check()
+        await self.check()
         return await super().renew(lease_s)
 
-    def check(self) -> None:
+    async def check(self) -> None:
         if self.troubles:
             self.troubles -= 1
+            while self.is_silent and self.troubles:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0.01)
             raise JournalError("the disk is full")
 
 
@@ -188,7 +192,8 @@ async def completed(store: JournalStore, run_id: str) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_worker_outlives_a_journal_that_is_away() -> None:
+@pytest.mark.parametrize("is_silent", [False, True])
+async def test_a_worker_outlives_a_journal_that_is_away(*, is_silent: bool) -> None:
     store, begun = Shaky(), asyncio.Event()
 
     async def hold() -> str:
@@ -208,8 +213,9 @@ async def test_a_worker_outlives_a_journal_that_is_away() -> None:
     worker = Worker(store, {"clerk": agent}, lease_s=0.1)
     running = asyncio.create_task(worker.run())
     await asyncio.wait_for(begun.wait(), 20)
-    store.troubles = 1_000_000
+    store.troubles, store.is_silent = 1_000_000, is_silent
     await until(lambda: not worker.driven)  # let go before the lease is over
+    store.is_silent = False
     with pytest.raises(JournalError, match="disk is full"):
         await asyncio.wait_for(Worker(store, {"clerk": agent}, lease_s=0.1).run(once=True), 20)
     store.troubles = 0

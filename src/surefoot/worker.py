@@ -100,31 +100,44 @@ class Worker:
     async def _look(self, *, once: bool) -> int | None:
         """Take up what is ready and extend the leases; how many runs were taken, None where the journal is away.
 
-        Where it is away for long, all runs are let go before the leases are over.
+        Where it is away for long, or gives no answer, all runs are let go before the leases are over.
         """
-        room = self._most - len(self._tasks)
+        room, began, claimed, wrong = self._most - len(self._tasks), time.monotonic(), None, None
+        left_s = self._renewed + self._lease_s * 2 / 3 - began
+        leaving = asyncio.get_running_loop().call_later(left_s, self._leave_all)  # a store may take long to give up
         try:
-            await self._renew()
-            if has_provider():
-                wanted = RunFilter(waiting=True, agents=tuple(self._agents))
-                figure("waiting", await self._store.count(wanted))
-            claimed = await self._store.claim(self._agents, room, self._lease_s) if room > 0 else ()
-        except JournalError:
-            if time.monotonic() - self._renewed > self._lease_s * 2 / 3:
-                self._leave.begin(self._lease_s / 3 - 1)
-                await self._settled()
-                if once:
-                    raise
-                self._leave, self._renewed = Leave(), time.monotonic()
+            async with asyncio.timeout(left_s):
+                await self._renew(began)
+                if has_provider():
+                    wanted = RunFilter(waiting=True, agents=tuple(self._agents))
+                    figure("waiting", await self._store.count(wanted))
+                claimed = await self._store.claim(self._agents, room, self._lease_s) if room > 0 else ()
+            if room > 0 and not self._tasks:
+                self._renewed = began
+        except (JournalError, TimeoutError) as error:
+            wrong = error if isinstance(error, JournalError) else JournalError("the journal gave no answer in time")
             _LOG.warning("the journal cannot be reached", exc_info=True)
-            return None
-        if room > 0:
-            self._renewed = self._renewed if self._tasks else time.monotonic()
-        for one in claimed:
+            if time.monotonic() - began > left_s:
+                self._leave_all()
+        finally:
+            leaving.cancel()
+        if self._leave.has_begun and not self._is_over:
+            await self._settled()
+            if once and wrong is not None:
+                raise wrong
+            self._leave, self._renewed = Leave(), time.monotonic()
+        for one in claimed or ():
             task = asyncio.create_task(self._drive(one))
             self._tasks[task] = one.run_id
             task.add_done_callback(self._let_go)
-        return len(claimed)
+        return None if claimed is None else len(claimed)
+
+    def _leave_all(self) -> None:
+        """Leave all runs; what is still under way one second before the leases are over is cut off."""
+        grace_s = self._renewed + self._lease_s - 1 - time.monotonic()
+        self._leave.begin(grace_s)
+        for task in self._tasks:
+            asyncio.get_running_loop().call_later(grace_s, task.cancel)
 
     async def drain(self, grace_s: float = 30.0) -> None:
         """Let go of all runs: no move begins, calls that may be repeated are cut off, others get so many seconds.
@@ -145,12 +158,12 @@ class Worker:
         del self._tasks[task]
         self._woken.set()
 
-    async def _renew(self) -> None:
+    async def _renew(self, now: float) -> None:
         """Extend the leases in time, and leave what others have taken."""
-        if not self._tasks or time.monotonic() - self._renewed < self._lease_s / 3:
+        if not self._tasks or now - self._renewed < self._lease_s / 3:
             return
         lost = await self._store.renew(self._lease_s)
-        self._renewed = time.monotonic()
+        self._renewed = now  # not later: how long the answer took is not known to be left of the lease
         for task, run_id in tuple(self._tasks.items()):
             if run_id in lost:
                 _LOG.warning("run %s was taken by another worker", run_id)
