@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from journal_cases import started, story, write
 
+from records import until
 from surefoot.types.errors import LeaseLost, RunBusy, RunExists, RunUnknown, UsageError
 from surefoot.types.events import CallStarted, RunEnded, RunStarted
 from surefoot.types.outcomes import Cancelled
@@ -142,6 +144,34 @@ async def test_claims_come_in_the_order_in_which_runs_were_ready_up_to_a_limit(s
     for name in ("r1", "r2", "r3"):
         await queue(store, name)
     assert [one.run_id for one in await claimed(store, limit=2)] == ["r1", "r2"]
+
+
+async def test_a_run_whose_time_comes_is_claimed_before_those_that_were_ready_later(store: JournalStore) -> None:
+    await queue(store, "r1")
+    await queue(store, "r2")
+    due = time.time() + 0.05
+    await (await store.open("r2")).release("approval", wake_at=due)
+    await until(lambda: time.time() > due)
+    await queue(store, "r3")
+    await store.say("r1", NO)  # it was ready before
+    assert [one.run_id for one in await claimed(store)] == ["r1", "r2", "r3"]
+
+
+async def test_runs_of_a_driver_that_is_gone_are_claimed_before_all_that_wait(
+    another: Callable[[], JournalStore],
+) -> None:
+    here, there = another(), another()
+    for name in ("r1", "r2", "r3"):
+        await queue(here, name)
+    assert [one.run_id for one in await claimed(here, limit=2)] == ["r1", "r2"]
+    await here.renew(-1.0)
+    assert [(one.run_id, one.is_takeover) for one in await claimed(there)] == [
+        ("r1", True),
+        ("r2", True),
+        ("r3", False),
+    ]
+    await here.aclose()
+    await there.aclose()
 
 
 @pytest.mark.parametrize("standing", ["approval", "in_doubt", "set_aside"])

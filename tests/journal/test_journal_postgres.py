@@ -23,6 +23,7 @@ from processes import LIMIT_S, told_until
 from servers import PostgresServer
 from surefoot.journal.codec import rows_of
 from surefoot.journal.postgres import PostgresJournal
+from surefoot.journal.postgres_inbox import _READY  # pyright: ignore[reportPrivateUsage]  # as it is sent
 from surefoot.journal.postgres_server import FORMS, Database
 from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, RunBusy, RunUnknown, UsageError
 from surefoot.types.events import CallStarted, Event
@@ -238,6 +239,22 @@ async def test_a_claim_whose_answer_was_lost_is_made_again(store: PostgresJourna
     does(postgres_url, "UPDATE surefoot.run SET owner = (SELECT token FROM surefoot.owner), ready_at = NULL, fence = 1")
     assert [(one.run_id, one.fence) for one in await store.claim(["clerk"], 5, 30.0)] == [("r1", 2)]
     assert await store.claim(["clerk"], 5, 30.0) == []
+
+
+async def test_a_claim_looks_at_no_run_but_those_it_takes(store: PostgresJournal, postgres_url: str) -> None:
+    await store.runs()
+    does(
+        postgres_url,
+        "INSERT INTO surefoot.run (run_id, started_at, events, head, agent, ready_at) "
+        "SELECT 'r' || i, i, 1, '', 'clerk', 1e9 + 9e8 * (i % 2) + i FROM generate_series(1, 5000) i; ANALYZE",
+    )
+    with psycopg.connect(postgres_url) as other:
+        told = {"whose": "me", "agents": ["clerk"], "held": [], "limit": 9}
+        lines = other.execute(f"EXPLAIN (ANALYZE, COSTS OFF) {_READY}".encode(), told).fetchall()
+    plan = "\n".join(line for (line,) in lines)
+    assert "Index Cond: (ready_at <= " in plan
+    assert "Sort" not in plan
+    assert "Rows Removed" not in plan
 
 
 async def test_a_fork_of_a_run_that_is_being_deleted_is_not_made(store: PostgresJournal, postgres_url: str) -> None:

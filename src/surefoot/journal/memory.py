@@ -16,6 +16,7 @@ import time
 from base64 import b64decode
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from itertools import islice
+from math import inf
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock
@@ -154,7 +155,7 @@ class MemoryJournal:
             self._words += 1
             log.inbox.append(posted := Posted(self._words, word, key))
             if (driver := log.driver) is None:
-                log.ready_at = time.time()
+                log.ready_at = min(time.time(), log.ready_at or inf)
         if driver is not None:
             driver.wake()
         return posted

@@ -140,7 +140,7 @@ class MemoryRun:
             log.driver = None  # before it is looked for words: whoever says one makes the run ready from here on
             has_words = any(not one.outcome for one in log.inbox)
             if (at := ready_at(log.summary, wake_at, has_words=has_words)) is not None:
-                log.ready_at = at
+                log.ready_at = max(at, time.time())
             log.note()
 
     def _check(self) -> None:

@@ -40,23 +40,25 @@ WHERE run.number = found.number RETURNING found.ready_at, run.number, run.run_id
 _READY = f"""
 WITH found AS (
     SELECT number, ready_at FROM surefoot.run
-    WHERE ready_at <= surefoot.now() AND agent = ANY (%(agents)s) AND owner = '' AND number <> ALL (%(held)s)
+    WHERE ready_at <= (SELECT surefoot.now()) AND agent = ANY (%(agents)s) AND owner = '' AND number <> ALL (%(held)s)
     ORDER BY ready_at, number LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ) {_CLAIM}"""  # noqa: S608  # words of ours
+_OWNERS = """
+WITH owners AS (SELECT DISTINCT owner FROM surefoot.run WHERE owner <> '')
+SELECT owner, surefoot.lives(owner) FROM owners"""
 _LEFT = f"""
 WITH found AS (
     SELECT run.number, 0 AS ready_at FROM surefoot.run JOIN surefoot.summary ON summary.run = run.number
-    WHERE run.owner <> '' AND run.agent = ANY (%(agents)s)
+    WHERE run.owner = ANY (%(left)s) AND run.agent = ANY (%(agents)s)
     AND (status = 'running' OR EXISTS (SELECT 1 FROM surefoot.word WHERE word.run = run.number AND outcome = ''))
-    AND CASE WHEN run.owner = %(whose)s THEN run.number <> ALL (%(held)s)
-        ELSE run.owner = ANY (%(dead)s) OR NOT surefoot.lives(run.owner) END
+    AND NOT (run.owner = %(whose)s AND run.number = ANY (%(held)s))
     ORDER BY run.number LIMIT %(limit)s FOR UPDATE OF run SKIP LOCKED
 ) {_CLAIM}"""  # noqa: S608  # words of ours
 _WORD = "SELECT number, body, key, outcome, detail, seq FROM surefoot.word WHERE "
 _SAY = """
 INSERT INTO surefoot.word (run, key, posting, body) VALUES (%s, %s, %s, %s)
 ON CONFLICT (posting) DO NOTHING"""
-_IS_READY = "UPDATE surefoot.run SET ready_at = 0 WHERE number = %s AND owner = ''"
+_IS_READY = "UPDATE surefoot.run SET ready_at = least(ready_at, surefoot.now()) WHERE number = %s AND owner = ''"
 _RUN = "SELECT number FROM surefoot.run WHERE run_id = %s FOR UPDATE"
 
 _DELETED = """
@@ -142,7 +144,7 @@ class Inbox:
     async def claim(
         self, agents: Collection[str], limit: int, lease_s: float, held: Sequence[int]
     ) -> dict[int, Claimed]:
-        """Take up to so many runs of these agents that are ready, or whose driver has died or was cut off.
+        """Take up to so many runs of these agents: first those whose driver is gone, then those ready longest.
 
         `held` are the runs that this store has; what else is its own was claimed when an answer was lost.
         """
@@ -150,14 +152,13 @@ class Inbox:
 
         async def claimed(connection: Connection) -> dict[int, Claimed]:
             await rows_of(connection, _LIVE_ON, told)
-            rows = sorted(await rows_of(connection, _READY, {**told, "limit": limit}))
-            found = {number: Claimed(run_id, agent, fence) for _, number, run_id, agent, fence in rows}
-            if left := limit - len(found):
-                owners = await rows_of(connection, "SELECT DISTINCT owner FROM surefoot.run WHERE owner <> ''")
-                dead = [owner for (owner,) in owners if is_dead_here(owner)]
-                values = {**told, "limit": left, "dead": dead, "held": [*held, *found]}
-                for _, number, run_id, agent, fence in sorted(await rows_of(connection, _LEFT, values)):
-                    found[number] = Claimed(run_id, agent, fence, is_takeover=True)
+            owners = await rows_of(connection, _OWNERS)
+            left = [one for one, lives in owners if one == self._token or not lives or is_dead_here(one)]
+            found = dict[int, Claimed]()
+            for statement in (_LEFT, _READY):
+                values = {**told, "left": left, "limit": limit - len(found)}
+                for _, number, run_id, agent, fence in sorted(await rows_of(connection, statement, values)):
+                    found[number] = Claimed(run_id, agent, fence, is_takeover=statement is _LEFT)
             return found
 
         return await self._database.work(claimed, patience_s=0)

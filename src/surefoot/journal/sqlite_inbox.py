@@ -30,6 +30,7 @@ SELECT run.number, run.run_id, summary.agent, run.owner, run.lease_until FROM ru
 WHERE run.owner<>'' AND run.owner<>? AND summary.agent IN ({})
 AND (summary.status='running' OR EXISTS (SELECT 1 FROM word WHERE word.run=run.number AND outcome=''))
 AND json_extract(CAST(summary.body AS TEXT), '$.outer')='' ORDER BY run.number"""
+_IS_READY = "UPDATE run SET ready_at=min(?1, coalesce(ready_at, ?1)) WHERE number=?2 AND owner=''"
 _CLAIM = "UPDATE run SET owner=?, fence=fence+1, lease_until=?, ready_at=NULL WHERE number=? RETURNING fence"
 
 _TAKE = """
@@ -52,7 +53,7 @@ class Inbox:
                 for posted in self._posted("run=? AND key=?", run, key):
                     return same_word(posted, word)
             row = self._db.execute("INSERT INTO word (run, key, body) VALUES (?, ?, ?)", (run, key, body))
-            self._db.execute("UPDATE run SET ready_at=0 WHERE number=? AND owner=''", (run,))
+            self._db.execute(_IS_READY, (time.time(), run))
             return Posted(cast("int", row.lastrowid), word, key)
 
     def posted(self, run_id: str, run: int, number: int) -> Posted:
@@ -79,12 +80,10 @@ class Inbox:
     def claim(
         self, token: str, agents: Collection[str], limit: int, lease_s: float, is_alive: Callable[[str], bool]
     ) -> list[Claimed]:
-        """Take up to so many runs of these agents that are ready, or whose driver has died or was cut off."""
+        """Take up to so many runs of these agents: first those whose driver is gone, then those ready longest."""
         names, marks, now = tuple(agents), ",".join("?" * len(agents)), time.time()
         with translate_errors(self._path), transaction(self._db):
-            rows = self._db.execute(_READY.format(marks), (now, *names, limit)).fetchall()
-            taken = [(*row, False) for row in rows]
-            lives: dict[str, bool] = {}
+            taken, lives = list[tuple[int, str, str, bool]](), dict[str, bool]()
             for number, run_id, agent, owner, until in self._db.execute(_DRIVEN.format(marks), (token, *names)):
                 if len(taken) >= limit:
                     break
@@ -92,8 +91,9 @@ class Inbox:
                     lives[owner] = is_alive(owner)
                 if not lives[owner] or (until is not None and until < now):
                     taken.append((number, run_id, agent, True))
+            ready = self._db.execute(_READY.format(marks), (now, *names, limit - len(taken))).fetchall()
             found: list[Claimed] = []
-            for number, run_id, agent, is_takeover in taken:
+            for number, run_id, agent, is_takeover in (*taken, *((*row, False) for row in ready)):
                 (fence,) = self._db.execute(_CLAIM, (token, now + lease_s, number)).fetchone()
                 found.append(Claimed(run_id, agent, fence, is_takeover))
         return found

@@ -118,7 +118,7 @@ class OpenFile:
 
         One that `hears` is ready for what was said to it.
         """
-        self.writer.freed.append((number, self.token, ready_at, hears))
+        self.writer.freed.append((number, self.token, ready_at, hears, time.time()))
 
     def delete(self, run_id: str) -> None:
         """Take a run out for good. Bytes that others may share stay.

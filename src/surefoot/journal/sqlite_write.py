@@ -102,8 +102,8 @@ def checkpoint(path: Path, far_too_long_pages: int = FAR_TOO_LONG_PAGES) -> None
             db.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
 
 
-FreeRow = tuple[int, str, float | None, bool]
-"""The number of a run that is driven no more, its owner, when it may be claimed, and whether at once for a word."""
+FreeRow = tuple[int, str, float | None, bool, float]
+"""The number of a run that is driven no more, its owner, when it may be claimed, if at once for a word, and now."""
 
 HeardRow = tuple[str, str, int, int]
 """What came of a word, why, the record that it became, and the number of the word."""
@@ -141,7 +141,8 @@ INSERT_BLOB = "INSERT OR IGNORE INTO blob (digest, data, run, seq) VALUES (?, ?,
 _FREE_RUN = """
 UPDATE run SET owner='', lease_until=NULL,
 events=(SELECT coalesce(max(seq)+1, run.at) FROM event WHERE event.run=run.number),
-ready_at=CASE WHEN ?4 AND EXISTS (SELECT 1 FROM word WHERE word.run=run.number AND outcome='') THEN 0 ELSE ?3 END
+ready_at=CASE WHEN ?4 AND EXISTS (SELECT 1 FROM word WHERE word.run=run.number AND outcome='') THEN ?5
+    ELSE max(?3, ?5) END
 WHERE number=?1 AND owner=?2"""
 
 

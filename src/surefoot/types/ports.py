@@ -386,6 +386,7 @@ class JournalStore(Archive, Protocol):
     async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
         """Take the right to drive up to so many runs of these agents that are ready, or whose driver is gone.
 
+        Those whose driver is gone come first, then the others in the order in which they became ready.
         `open` them within the lease, and `renew` it; a lease that is over lets others take the run.
         """
         ...

@@ -161,8 +161,9 @@ BEGIN
         PERFORM 1 FROM surefoot.run WHERE number = ANY (freed) AND owner = whose ORDER BY number FOR UPDATE;
         -- a statement of its own: it sees all words that were said before this lock
         UPDATE surefoot.run SET owner = '', ready_at = CASE
-            WHEN t.hears AND EXISTS (SELECT 1 FROM surefoot.word WHERE word.run = t.number AND outcome = '') THEN 0
-            ELSE t.ready_at END
+            WHEN t.hears AND EXISTS (SELECT 1 FROM surefoot.word WHERE word.run = t.number AND outcome = '')
+                THEN surefoot.now()
+            WHEN t.ready_at IS NOT NULL THEN greatest(t.ready_at, surefoot.now()) END
         FROM unnest(freed, freed_fences, ready, hears) AS t (number, fence, ready_at, hears)
         WHERE run.number = t.number AND run.owner = whose AND run.fence = t.fence
             AND (run.number = ANY (taken) OR run.number <> ALL (runs));  -- what failed is let go as it stands
