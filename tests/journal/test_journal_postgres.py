@@ -21,7 +21,7 @@ from journal_cases import REPLY, read_all, started, story, write
 
 from processes import LIMIT_S, told_until
 from servers import PostgresServer
-from surefoot.journal.codec import rows_of
+from surefoot.journal.codec import genesis, rows_of
 from surefoot.journal.postgres import PostgresJournal
 from surefoot.journal.postgres_inbox import _READY  # pyright: ignore[reportPrivateUsage]  # as it is sent
 from surefoot.journal.postgres_server import FORMS, Database
@@ -425,6 +425,22 @@ def test_without_the_extra_the_error_names_it() -> None:
     assert "install the extra postgres: pip install 'surefoot[postgres]'" in told
 
 
+@pytest.mark.parametrize("durability", ["written", "synced"])
+async def test_what_a_crash_took_along_is_sent_again_also_where_a_pooler_hides_the_crash(
+    store: PostgresJournal, postgres_url: str, durability: Durability
+) -> None:
+    run, other = await store.open("r1", create=True), await store.open("r2", create=True)
+    await other.append([REPLY], "synced")
+    await run.append(wanted := [started(), CallStarted("c1")], "written")
+    with psycopg.connect(postgres_url, autocommit=True) as crash:
+        crash.execute("UPDATE surefoot.run SET events = 0, head = %s WHERE run_id = 'r1'", (genesis("r1"),))
+        crash.execute("DELETE FROM surefoot.event WHERE run = %s", (run.line.number,))
+    await other.append([CallStarted("c2")], "synced")
+    assert await read_all(store, "r1") == (wanted, "")
+    await run.append([REPLY], durability)
+    assert await run.read() == [*wanted, REPLY]
+
+
 async def test_an_append_that_its_server_still_works_on_when_its_connection_breaks_counts_once(
     store: PostgresJournal, postgres_url: str
 ) -> None:
@@ -455,6 +471,13 @@ async def test_who_lets_a_run_go_lets_go_only_of_what_it_took_itself(store: Post
     does(postgres_url, "UPDATE surefoot.run SET fence = fence + 1")  # the same store has claimed it anew
     await run.release()
     assert does(postgres_url, "SELECT owner <> '' FROM surefoot.run") == [(True,)]
+
+
+async def test_nothing_is_prepared_which_a_pooler_would_not_find_again(bare: str) -> None:
+    database = Database(bare)
+    counts = [await database.ask("SELECT count(*) FROM pg_prepared_statements") for _ in range(20)]
+    assert counts[-1] == [(0,)]
+    await database.aclose()
 
 
 REFUSES = """

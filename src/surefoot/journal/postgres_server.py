@@ -170,7 +170,11 @@ class Database:
 
     async def connect(self) -> Connection:
         """A connection of one's own. Raises `psycopg.Error`; at the first one sees to the tables, too."""
-        connection = await psycopg.AsyncConnection[Row].connect(self._address, autocommit=True)
+        connection = await psycopg.AsyncConnection[Row].connect(
+            self._address,
+            autocommit=True,
+            prepare_threshold=None,  # a pooler gives each transaction another backend
+        )
         self._all.difference_update([one for one in self._all if one.closed])
         self._all.add(connection)
         try:

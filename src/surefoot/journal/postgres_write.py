@@ -3,8 +3,9 @@
 While one round trip is under way, what comes meanwhile is collected for the next. The server takes the records of a run
 only where the run is still this store's and stands where this writer left it. What was committed without a sync could
 go with a crash of the server, and the answer to a commit with its connection: so rows are kept until a commit with a
-sync has followed, which makes all before it safe. After a connection broke, hashes tell exactly what the server has,
-and the rest is sent again. Source: spec/scale.md, section 3.2.
+sync has followed, which makes all before it safe, and which asks whether that is all there: a pooler may hide a crash.
+Where it is not, and after a connection broke, hashes tell exactly what the server has, and the rest is sent again.
+Source: spec/scale.md, section 3.2.
 """
 
 from __future__ import annotations
@@ -259,6 +260,8 @@ class Writer:
     async def _send(self, connection: Connection, lines: Iterable[Line], *, synced: bool) -> dict[Line, None]:
         """Send what is new; gives the runs that stand elsewhere: others have them, or an answer was lost."""
         blobs = dict(self._blobs)
+        if synced:
+            lines = {**dict.fromkeys(lines), **{line: None for line in self._unsafe if line.freed is None}}
         moves = [_Move(line, line.unsent, line.end, len(line.heard), line.freed) for line in lines]
         shown = [(line, line.summary) for line in lines if line.is_summary_due]
         columns = _columns(self._token, moves, shown, blobs)
@@ -274,9 +277,9 @@ class Writer:
                 line.at, line.heard_sent = end, heard
                 if rows:
                     changed.add(line.number)
-            elif line.failure is None and (rows or line.heard):  # who only lets it go has lost nothing
+            elif line.failure is None and (line.rows or line.heard):  # who only lets it go has lost nothing
                 doubted[line] = None
-        if synced:
+        if synced and not doubted:
             self._synced()
         self._tell(changed)
         return doubted
