@@ -10,17 +10,18 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from records import events_of, until
-from surefoot import Agent, tool
+from surefoot import Agent, Run, tool
 from surefoot.core.loop.replay import replay
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.speak import speak
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
-from surefoot.types.errors import RunExists, UsageError
+from surefoot.types.errors import JournalUnavailable, RunExists, UsageError
 from surefoot.types.events import DriverChanged, RunResumed, RunStarted
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.ports import Claimed, JournalStore, RunFilter
@@ -189,6 +190,24 @@ async def test_a_run_that_makes_its_driver_fail_is_set_aside(tmp_path: Path) -> 
     assert (await store.summary("r1")).status == "set_aside"
     await speak(store, "r1", Resume("mika"))
     await Worker(store, {"clerk": agent}).run(once=True)
+    assert (await store.summary("r1")).status == "completed"
+    await agent.aclose()
+
+
+async def test_no_run_is_blamed_for_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
+    store, failures = SqliteJournal(tmp_path / "runs.db"), iter(range(3))
+    agent = clerk(store)
+    await agent.start("look at it", run_id="r1")
+
+    class OnAFullDisk(Agent):
+        async def drive(self, claimed: Claimed, **how: Any) -> Run:  # Any: passed on as they are
+            if next(failures, None) is not None:
+                await (await self._store.open(claimed.run_id, fence=claimed.fence)).release()
+                raise JournalUnavailable("the disk is full")
+            return await super().drive(claimed, **how)
+
+    full = OnAFullDisk(FunctionModel(answers), tools=[look], journal=store, name="clerk")
+    await Worker(store, {"clerk": full}).run(once=True)
     assert (await store.summary("r1")).status == "completed"
     await agent.aclose()
 

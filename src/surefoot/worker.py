@@ -20,7 +20,7 @@ from typing import Any
 from surefoot.agent import Agent
 from surefoot.runtime.under_way import Leave
 from surefoot.telemetry import figure, has_provider
-from surefoot.types.errors import JournalError, RunBusy, UsageError
+from surefoot.types.errors import JournalError, JournalUnavailable, RunBusy, UsageError
 from surefoot.types.events import Event
 from surefoot.types.messages import Signal
 from surefoot.types.ports import Claimed, JournalStore, RunFilter
@@ -172,7 +172,10 @@ class Worker:
                 task.cancel()
 
     async def _drive(self, claimed: Claimed) -> None:
-        """Drive one run as far as it goes. One that makes its driver fail three times is set aside."""
+        """Drive one run as far as it goes. One that makes its driver fail three times is set aside.
+
+        Not where the journal itself fails: that says nothing about the run.
+        """
         run_id, watch = claimed.run_id, None if self._tell is None else partial(self._tell, claimed.run_id)
         agent, leave = self._agents[claimed.agent], self._leave
         try:
@@ -183,6 +186,9 @@ class Worker:
             task = asyncio.current_task()
             if task is not None and task.cancelling() and not leave.has_begun:
                 raise
+        except JournalUnavailable:
+            _LOG.warning("run %s could not be recorded", run_id, exc_info=True)
+            await asyncio.sleep(_LAST_LOOK_S)  # its place is kept meanwhile: else it would be claimed at once
         except Exception as error:  # noqa: BLE001  # whatever it is, the other runs must go on
             failures = self._failures[run_id] = self._failures.get(run_id, 0) + 1
             _LOG.exception("run %s made its driver fail (%d of %d)", run_id, failures, _MOST_FAILURES)

@@ -25,7 +25,15 @@ from surefoot.journal.codec import genesis, rows_of
 from surefoot.journal.postgres import PostgresJournal
 from surefoot.journal.postgres_inbox import _READY  # pyright: ignore[reportPrivateUsage]  # as it is sent
 from surefoot.journal.postgres_server import FORMS, Database
-from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, RunBusy, RunUnknown, UsageError
+from surefoot.types.errors import (
+    JournalCorrupt,
+    JournalError,
+    JournalTooNew,
+    JournalUnavailable,
+    RunBusy,
+    RunUnknown,
+    UsageError,
+)
 from surefoot.types.events import CallStarted, Event
 from surefoot.types.ports import NO_RECORDS, Durability, Place
 from surefoot.types.words import Note
@@ -492,7 +500,7 @@ async def test_bytes_that_are_refused_are_not_said_to_be_kept(bare: str) -> None
     store = PostgresJournal(bare)
     await (await store.open("r1", create=True)).append([REPLY], "written")
     does(bare, REFUSES.format("blob", "true"))
-    with pytest.raises(JournalError, match="could not extend file; the server's disk is full; free some space"):
+    with pytest.raises(JournalUnavailable, match="could not extend file; the server's disk is full; free some space"):
         await store.put_blob("r1", b"bytes")
     does(bare, "DROP TRIGGER refuse ON surefoot.blob")
     assert await store.get_blob(await store.put_blob("r1", b"bytes")) == b"bytes"

@@ -20,7 +20,7 @@ from surefoot.journal.codec import chain, genesis
 from surefoot.journal.heads import heads_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.sqlite_file import FORMAT
-from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, RunBusy, UsageError
+from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, JournalUnavailable, RunBusy, UsageError
 from surefoot.types.events import VERSION, CallEnded, CallStarted, Event, RunForked
 from surefoot.types.ports import Place
 from surefoot.types.tools import ToolResult
@@ -344,7 +344,7 @@ async def test_a_full_disk_is_told_and_nothing_is_lost_silently(journal: SqliteJ
         while runs[0].failure is None:  # noqa: ASYNC110  # as above
             await asyncio.sleep(0)
     for _ in range(2):
-        with pytest.raises(JournalError, match=rf"{path.name}: .*the disk is full; free some space"):
+        with pytest.raises(JournalUnavailable, match=rf"{path.name}: .*the disk is full; free some space"):
             await runs[0].append([CallStarted("c2")], "soon")
         with pytest.raises(JournalError, match="full"):
             await runs[0].read()

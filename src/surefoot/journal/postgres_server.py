@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, LiteralString, TypeVar
 
-from surefoot.types.errors import JournalError, JournalTooNew, UsageError, extra_needed
+from surefoot.types.errors import JournalError, JournalTooNew, JournalUnavailable, UsageError, extra_needed
 
 try:
     import psycopg
@@ -55,6 +55,9 @@ _LIBPQ = {
 }
 _PASSING = ("08", "57P", "40001", "40P01", "53300")
 """How the codes of errors begin that pass by themselves."""
+
+_AWAY = ("53", "58", "25006")
+"""How the codes of errors begin that say nothing about what was sent: no room, no disk, no right to write."""
 
 _REMEDIES = {
     "42501": "give this user the rights, or have its owner run `surefoot db init`",
@@ -228,7 +231,8 @@ class Database:
         said = error.diag.message_primary if isinstance(error, psycopg.Error) else None  # not where in our statements
         told = " ".join((said or str(error)).split()) or "it gave no answer"
         remedy = _REMEDIES.get(code, "see whether it is up and can be reached" if is_passing(error) else "see its log")
-        return JournalError(f"journal {self.name}: {told}; {remedy}")
+        kind = JournalUnavailable if is_passing(error) or code.startswith(_AWAY) else JournalError
+        return kind(f"journal {self.name}: {told}; {remedy}")
 
     def moved(self) -> None:
         """Go on on another event loop: what was connected on the one before is dropped."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from surefoot.journal.heads import Heads, heads_of
-from surefoot.types.errors import JournalError, JournalTooNew
+from surefoot.types.errors import JournalError, JournalTooNew, JournalUnavailable
 
 FORMAT = 3
 """The form of the tables; the form of the records in them is `VERSION` in `types/events.py`. Form 1, of surefoot 0.1,
@@ -129,6 +129,10 @@ _LOG_REMEDY = (
 )
 
 
+_AWAY = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
+"""What says nothing about what was to be written."""
+
+
 def code_of(error: Exception) -> int:
     """SQLite's primary result code, 0 when the error is not SQLite's own."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -139,9 +143,10 @@ def file_error(path: Path, error: Exception) -> JournalError:
     if isinstance(error, OSError):
         file = "" if error.filename in (None, str(path)) else f"{error.filename}: "
         remedy = _SYSTEM_REMEDIES.get(error.errno or 0, "check the file, its folder and the disk")
-        return JournalError(f"journal {path}: {file}{error.strerror or error}; {remedy}")
+        return JournalUnavailable(f"journal {path}: {file}{error.strerror or error}; {remedy}")
     remedy = _REMEDIES.get(code_of(error), "surefoot cannot read it as a journal; name another path")
-    return JournalError(f"journal {path}: {error}; {remedy}")
+    kind = JournalUnavailable if code_of(error) in _AWAY else JournalError
+    return kind(f"journal {path}: {error}; {remedy}")
 
 
 @contextlib.contextmanager

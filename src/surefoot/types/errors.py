@@ -14,6 +14,7 @@
     └── JournalError          what happened could not be read or written
         ├── JournalCorrupt    a record is torn or was altered
         ├── JournalTooNew     a later version of surefoot wrote it
+        ├── JournalUnavailable  its server, disk or file cannot be used now
         └── RunBusy           another process is driving this run
             └── LeaseLost     … since this one was cut off for too long
 
@@ -145,6 +146,10 @@ class JournalCorrupt(JournalError):
 
 class JournalTooNew(JournalError):
     """A later version of surefoot wrote this journal; upgrade surefoot to read it."""
+
+
+class JournalUnavailable(JournalError):
+    """The server, disk or file of the journal cannot be used now; no run is to blame, and it may work again later."""
 
 
 class RunBusy(JournalError):
