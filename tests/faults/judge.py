@@ -143,10 +143,11 @@ class _Run:
                     self.fault(f"fence {event.fence} came after fence {fence}")
                 fence = event.fence
                 victims = [gone[one["pid"]] for one in taken if one["fence"] < fence and one["pid"] in gone]
-                if victims and victims[-1]["at"] < at:
+                now = next((one["at"] for one in taken if one["fence"] == fence), at)  # by a clock that is right
+                if victims and victims[-1]["at"] < now:
                     how = "killed" if victims[-1]["signal"] == SIGKILL else "stopped"
                     since = max(victims[-1]["at"], born.get(int(event.by.split()[-1]), 0.0))
-                    self.verdict.waits[f"taken over from one that was {how}"].append(at - since)
+                    self.verdict.waits[f"taken over from one that was {how}"].append(now - since)
                 continue
             text = event.message.content if isinstance(event, ModelReplied) else event.result.content
             if (match := _WRITER.search(text)) is None:
@@ -192,9 +193,9 @@ async def judge(store: JournalStore, book: Path, runs: Mapping[str, str], *, may
         unheard = [number for number in numbers if not (await store.posted(run_id, number)).outcome]
         if unheard:
             one.fault(f"words {unheard} were never heard")
-    away = [line["at"] for line in lines if line["what"] == "away"]
-    for stopped, back in zip(away, [line["at"] for line in lines if line["what"] == "back"], strict=True):
-        for pid in {pid for pid, at in wrote if at < stopped} & {pid for pid, at in wrote if at > back}:
+    away = [line for line in lines if line["what"] == "away"]
+    for gone, back in zip(away, [line["at"] for line in lines if line["what"] == "back"], strict=True):
+        for pid in {pid for pid, at in wrote if at < gone["at"]} & {pid for pid, at in wrote if at > back}:
             first = min(at for one, at in wrote if one == pid and at > back)
-            verdict.waits["went on after the server was back"].append(first - back)
+            verdict.waits[f"went on once it was over: {gone['harm']}"].append(first - back)
     return verdict

@@ -28,7 +28,7 @@ from surefoot.types.words import Approve, Cancel, Note, Refuse, Settle, Word
 AT_WORK = ("running", "queued", "ready", "interrupted")
 _PAUSE_S = 0.05
 _MOST_RUNS = 1_000
-_PATIENCE_S = 60.0
+_PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)

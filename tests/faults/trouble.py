@@ -29,10 +29,11 @@ from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from database import Database, Harm, harms_of
+from database import Database, harms_of
+from disk import Harm
 from judge import Verdict, judge
 from people import Habits, Person, answer_all
-from work import PLACES, agents, note, task_of
+from work import PLACES, agents, note, noted, task_of
 
 from surefoot.cli.agents_file import agents_in
 from surefoot.journal.memory import store_of
@@ -43,6 +44,8 @@ AGENTS = Path(__file__).parent / "work.py"
 LEASE_S = 3.0
 LIMIT_S = 60.0
 """Seconds for each half of a schedule, and for a process to end."""
+JUMPS_S = {signal.SIGUSR1: 3600.0, signal.SIGUSR2: -3600.0}
+"""Signals that set a worker's clock wrong, and by how much."""
 
 _LOOK_S = 0.01
 
@@ -76,7 +79,7 @@ class Schedule:
 def schedule_of(seed: int) -> Schedule:
     """Twenty runs, two workers with up to three faults each, in every fourth schedule a stop."""
     chance = random.Random(seed)
-    runs = _runs(chance, 20, ("clerk", "clerk", "planner"))
+    runs = runs_of(chance, 20, ("clerk", "clerk", "planner"))
     faults = [[_fault(chance, signal.SIGKILL) for _ in range(chance.randint(1, 3))] for _ in range(2)]
     if seed % 4 == 0:
         faults[0][0] = _fault(chance, signal.SIGSTOP)
@@ -85,7 +88,7 @@ def schedule_of(seed: int) -> Schedule:
 
 def words_of(seed: int) -> Schedule:
     """Two hundred runs whose workers live, and four people in three processes, who leave alone what `hasty` asks."""
-    runs = _runs(random.Random(seed), 200, ("clerk", "planner", "hasty"))
+    runs = runs_of(random.Random(seed), 200, ("clerk", "planner", "hasty"))
     habits = Habits(cancels=0.05, leaves="hasty", limit_s=600)
     return Schedule(seed, runs, ((), ()), (("Ada", "Bob"), ("Cy",), ("Dan",)), habits, work_s=0.1)
 
@@ -96,14 +99,15 @@ def day_of(seed: int) -> Schedule:
     The server of a database is restarted five times.
     """
     chance = random.Random(seed)
-    faults = [[Fault(signal.SIGKILL, after_s=chance.uniform(2, 8)) for _ in range(at)] for at in (8, 8, 7, 7)]
-    faults[3].insert(3, Fault(signal.SIGSTOP, f"in call {chance.randint(5, 40)}"))
+    faults = [[Fault(signal.SIGKILL, after_s=chance.uniform(4, 16)) for _ in range(at)] for at in (8, 8, 7, 7)]
+    faults[3].append(Fault(signal.SIGSTOP, f"in call {chance.randint(5, 40)}"))
     harms = [(chance.uniform(5, 15), "server restarted", chance.uniform(0, 20)) for _ in range(5)]
-    runs, people = _runs(chance, 500, ("clerk", "clerk", "planner")), (("Ada", "Bob"), ("Cy",), ("Dan",))
+    runs, people = runs_of(chance, 500, ("clerk", "clerk", "planner")), (("Ada", "Bob"), ("Cy",), ("Dan",))
     return Schedule(seed, runs, faults, people, Habits(limit_s=1800), work_s=2.0, harms=harms)
 
 
-def _runs(chance: random.Random, count: int, kinds: Sequence[str]) -> Mapping[str, str]:
+def runs_of(chance: random.Random, count: int, kinds: Sequence[str]) -> Mapping[str, str]:
+    """So many tasks, by ids that begin with the name of an agent."""
     names = [f"{chance.choice(kinds)}-{at}" for at in range(count)]
     return {name: task_of(name, chance) for name in names}
 
@@ -126,6 +130,8 @@ def _work(journal: str, folder: Path, trip: str = "", *, once: bool = False) -> 
     """A life of a worker."""
     os.environ["FAULTS_TRIP"] = trip
     logged(folder)
+    for number, jump_s in JUMPS_S.items():
+        signal.signal(number, partial(_jump, jump_s))
 
     async def drive() -> None:
         store = store_of(journal)
@@ -135,6 +141,11 @@ def _work(journal: str, folder: Path, trip: str = "", *, once: bool = False) -> 
         await store.aclose()
 
     asyncio.run(drive())
+
+
+def _jump(by_s: float, *_: object) -> None:
+    """Set the wall clock of this process wrong by so much."""
+    time.time = lambda: time.clock_gettime(time.CLOCK_REALTIME) + by_s
 
 
 def speak(journal: str, folder: Path, names: Sequence[str], habits: Habits) -> None:
@@ -196,9 +207,10 @@ def begun(target: Callable[..., None], *given: object) -> BaseProcess:
     return one
 
 
-def play(schedule: Schedule, folder: Path, database: Database | None) -> Verdict:
-    """Let a schedule happen, in a file or a database, and judge it."""
-    journal = str(folder / "runs.db") if database is None else database.made(folder.name.replace("-", "_").lower())
+def play(
+    schedule: Schedule, folder: Path, journal: str, suffer: Callable[[Sequence[Harm]], None] | None = None
+) -> Verdict:
+    """Let a schedule happen over a journal, to which `suffer` does harm, and judge it."""
     os.environ.update(FAULTS_BOOK=str(folder / "book"), FAULTS_WORK_S=str(schedule.work_s))
     asyncio.run(_start(schedule, journal))
     working = partial(begun, _work, journal, folder)
@@ -207,7 +219,7 @@ def play(schedule: Schedule, folder: Path, database: Database | None) -> Verdict
     people = [
         speaking(names, replace(schedule.habits, seed=at)) for at, names in enumerate(schedule.people, schedule.seed)
     ]
-    harms = [] if database is None else [begun(database.suffer, schedule.harms)]
+    harms = [] if suffer is None else [begun(_harm, suffer, schedule.harms, folder / "book")]
     since = time.monotonic()
     while any(one.is_alive() for one in (*people, *harms)) or any(place.stopped_s is not None for place in places):
         for place in places:
@@ -234,6 +246,14 @@ def play(schedule: Schedule, folder: Path, database: Database | None) -> Verdict
             one.kill()
     verdict.add(asyncio.run(_judged(schedule, journal, folder)))
     return verdict
+
+
+def _harm(suffer: Callable[[Sequence[Harm]], None], harms: Sequence[Harm], book: Path) -> None:
+    """Do harm once the work has begun."""
+    until = time.monotonic() + LIMIT_S
+    while time.monotonic() < until and not any(line["what"] == "made" for line in noted(book)):
+        time.sleep(_LOOK_S)
+    suffer(harms)
 
 
 async def _start(schedule: Schedule, journal: str) -> None:
@@ -265,7 +285,8 @@ def main(arguments: Sequence[str]) -> int:
     for seed in range(given.first, given.first + given.count):
         folder = root / f"{given.kind}-{seed}"
         folder.mkdir()
-        one = play(kinds[given.kind](seed), folder, database)
+        journal = str(folder / "runs.db") if database is None else database.made(folder.name.replace("-", "_"))
+        one = play(kinds[given.kind](seed), folder, journal, database and database.suffer)
         one.faults = [f"seed {seed}: {fault}" for fault in one.faults]
         print(
             f"{folder}: {one.waits['a schedule'][0]:.1f} s, faults: {len(one.faults)}",
