@@ -14,7 +14,8 @@ import pytest
 from conversations import STEP
 
 from surefoot.models.files import is_present, weights_file
-from surefoot.models.local import Engine, Generator, JsonObject, LocalModel, OnEvent, prompt_of
+from surefoot.models.llama import JsonObject, Llama, OnEvent
+from surefoot.models.local import Engine, Generator, LocalModel, prompt_of
 from surefoot.types.errors import ConfigError, ModelError, ModelRefused, ModelTimeout, TraitRefused
 from surefoot.types.messages import ModelMessage, ModelRequest, ModelSettings, ModelSignal, TextDelta, Usage
 
@@ -227,6 +228,69 @@ async def test_last_user_frees_the_model_and_it_loads_again() -> None:
     await two.send(ask("Hi"))
     assert len(loads) == 2
     engine.close()
+
+
+LIBRARY = """
+import sys
+
+class CommonParams:
+    def __init__(self):
+        self.model, self.cpuparams, self.cpuparams_batch = (type("Part", (), {})() for _ in range(3))
+
+class Server:
+    def __init__(self, params):
+        print("what a library prints")
+        if params.model.path == "broken.gguf":
+            raise RuntimeError("not a model")
+
+    def handle_completions(self, body, tell):
+        if body["prompt"] == "die":
+            sys.exit(3)
+        count = 0
+        while count < body["count"] and not tell({"count": count}):
+            count += 1
+        tell({"told": count})
+"""
+"""What `xllamacpp` is to the process that loads it."""
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "xllamacpp.py").write_text(LIBRARY)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+
+@pytest.mark.usefixtures("library")
+def test_a_model_in_a_process_of_its_own_tells_events_stops_and_says_why_it_is_gone() -> None:
+    llama = Llama({"model.path": "model.gguf", "n_ctx": 8})
+    told: list[JsonObject] = []
+
+    def first_only(event: JsonObject) -> bool:
+        told.append(event)
+        return True
+
+    llama.handle_completions({"prompt": "", "count": 10**9}, first_only)
+    assert told == [{"count": 0}]
+    llama.handle_completions({"prompt": "", "count": 2}, lambda event: bool(told.append(event)))
+    assert told[1:] == [{"count": 0}, {"count": 1}, {"told": 2}]
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="its process has ended"):
+            llama.handle_completions({"prompt": "die"}, lambda _: False)
+    with pytest.raises(RuntimeError, match="not a model"):
+        Llama({"model.path": "broken.gguf"})
+
+
+async def test_a_model_whose_process_has_died_is_loaded_again() -> None:
+    class Dying(Scripted):
+        def handle_completions(self, prompt: JsonObject, callback: OnEvent, /) -> object:  # noqa: ARG002 - as told
+            raise RuntimeError("its process has ended")
+
+    generators: list[Generator] = [Dying([]), Scripted([DONE])]
+    model = local(generators[0], lambda: generators.pop(0))
+    with pytest.raises(ModelError, match="its process has ended; try again"):
+        await model.send(ask("Hi"))
+    assert (await model.send(ask("Hi"))).finish_reason == "stop"
+    await model.aclose()
 
 
 def test_a_missing_file_and_that_of_another_model_say_what_to_do(

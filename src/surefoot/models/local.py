@@ -1,4 +1,4 @@
-"""The embedded model: llama.cpp in this process, its replies held to a schema.
+"""The embedded model: llama.cpp without a server, its replies held to a schema.
 
 Control tokens go into the prompt as numbers, and text goes in as text, cut wherever a control token's spelling would
 begin. So whatever a tool's result contains, it cannot end its message or open one. Source: spec/react.md, section 4.
@@ -11,27 +11,22 @@ import atexit
 import importlib
 import os
 import re
-import secrets
 import sys
-import tempfile
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing
 from functools import cache
 from pathlib import Path
 from threading import Event
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from surefoot.models.files import FILE_VARIABLE, QWEN_CODER, is_present, verify, weights_file
 from surefoot.models.grammar import grammar_schema
 from surefoot.models.json_edge import first, mapping, text, whole, write
+from surefoot.models.llama import JsonObject, Llama, OnEvent
 from surefoot.models.traits import SMALL
 from surefoot.types import messages
 from surefoot.types.errors import ConfigError, ModelError, ModelRefused, ModelTimeout, TraitRefused, extra_needed
-
-JsonObject = Mapping[str, object]
-OnEvent = Callable[[JsonObject], bool]
-"""Gets each event of a generation, in the worker thread; gives whether to stop."""
 
 CONTEXT_TOKENS = 8192
 """28 KB each, kept besides the weights."""
@@ -217,7 +212,7 @@ def prompt_of(request: messages.ModelRequest) -> list[int | str]:
 
 
 class Generator(Protocol):
-    """What is used of `xllamacpp.Server`, which ships no types."""
+    """What is used of `Llama`."""
 
     def handle_completions(self, prompt: JsonObject, callback: OnEvent, /) -> object:
         """Run one completion; each event goes to the callback, which stops it by giving True."""
@@ -246,8 +241,13 @@ class Engine:
                 return
             if self._generator is None:
                 self._generator = self._load()
-            if not on_event({"loaded": True}):
+            if on_event({"loaded": True}):
+                return
+            try:
                 self._generator.handle_completions(body, on_event)
+            except RuntimeError as error:
+                self._generator = None
+                raise ModelError(f"llama.cpp has broken off: {error}; try again") from error
 
         self._users.add(user)
         if self._worker is None:
@@ -277,33 +277,22 @@ def _shared_engine(path: Path, context_tokens: int, threads: int) -> Engine:
     """The one engine of this process for these settings: a model of two gigabytes is not loaded twice."""
 
     def load() -> Generator:
-        """Takes about two seconds and keeps 2 GB. Nothing is printed. Blocks.
-
-        The library opens a socket in any case. Nobody needs it: on Unix it lies in a private directory that is removed
-        as soon as the model is loaded, elsewhere it is bound to this machine and asks for a key that nobody knows.
-        """
+        """Takes about two seconds and keeps 2 GB. Nothing is printed. Blocks."""
         verify(path)
-        library = _import_library()
-        params = library.CommonParams()
-        params.model.path = str(path)
-        params.n_ctx = context_tokens
-        params.n_parallel = 1
-        params.n_batch = params.n_ubatch = _BATCH_TOKENS
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
-        params.cache_ram_mib = _PREFIX_CACHE_MIB
-        params.fit_params = False  # a trial load to find sizes that we already know
-        params.warmup = False
-        params.verbosity = -1
-        params.ui = False
-        params.n_threads_http = 1
-        params.api_keys = [secrets.token_urlsafe(32)]
-        with tempfile.TemporaryDirectory(prefix="surefoot-", ignore_cleanup_errors=True) as private:
-            if sys.platform != "win32":
-                params.hostnames = [f"{private}/s.sock"]
-            try:
-                return cast("Generator", library.Server(params))
-            except RuntimeError as error:
-                raise ModelError(f"llama.cpp could not load {path}: {error}; run `surefoot model pull`") from error
+        params = {
+            "model.path": str(path),
+            "n_ctx": context_tokens,
+            "n_parallel": 1,
+            "n_batch": _BATCH_TOKENS,
+            "n_ubatch": _BATCH_TOKENS,
+            "cpuparams.n_threads": threads,
+            "cpuparams_batch.n_threads": threads,
+            "cache_ram_mib": _PREFIX_CACHE_MIB,
+        }
+        try:
+            return Llama(params)
+        except RuntimeError as error:
+            raise ModelError(f"llama.cpp could not load {path}: {error}; run `surefoot model pull`") from error
 
     return Engine(load)
 
