@@ -18,11 +18,11 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)  ## six real tasks on the embedded model, step by step
 	@$(BIN)/surefoot model pull
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/surefoot demo
 
 serve: $(STAMP)  ## the page of `surefoot serve`, with a question, a repaired plan and the tasks of the demo on it
 	@$(BIN)/surefoot model pull
-	@$(BIN)/python examples/serve.py build/serve
+	@$(BIN)/surefoot demo --serve --folder build/serve
 
 test: $(STAMP)  ## everything: format, lint, types, house, all tests, the embedded model too
 	@$(BIN)/surefoot model pull

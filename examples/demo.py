@@ -3,7 +3,7 @@
 Every task runs as `surefoot run …` in a fresh folder; what the model answers or writes is then checked, and the demo
 fails when one of them is wrong. Two need what surefoot brings before the model is first asked: there the journal
 must say so, too, as `surefoot show` tells it. One has a plan, of which a step fails: a file is in another format than
-its name says. Run it with `make demo`.
+its name says. Run it with `make demo`, or anywhere with `surefoot demo`.
 """
 
 import json
@@ -24,6 +24,7 @@ from threading import Thread
 
 EXAMPLES = Path(__file__).resolve().parent
 SUREFOOT = (sys.executable, "-m", "surefoot")
+TASKS = json.loads((EXAMPLES / "served" / "tasks.json").read_text(encoding="utf-8"))
 LIMIT_S = 1100
 """Seconds that a task may take."""
 
@@ -67,26 +68,25 @@ DEMOS = (
     Demo(
         "two scores looked up with a function tool, and added",
         ("--no-builtin", "--tools", str(EXAMPLES / "scores.py")),
-        "What is the sum of Alice's and Bob's exam scores?",
+        TASKS["teacher"],
         lambda answer, _folder: "171" in answer,
     ),
     Demo(
         "a question answered from a folder of notes",
         ("--use", "file_search,file_read"),
-        "In which year was the footbridge rebuilt?",
+        TASKS["guide"],
         lambda answer, _folder: "1987" in answer,
     ),
     Demo(
         "a summary of one note, written to a file",
         ("--use", "file_read", "--tools", str(EXAMPLES / "summary.py")),
-        "Read hut.md, sum it up in one sentence, and save that in summary.txt.",
+        TASKS["editor"],
         _is_one_sentence_about_the_hut,
     ),
     Demo(
         "an entry in a folder that has a convention of its own",
         ("--use", "file_write"),
-        'Write the entry "The ferry is closed." in ./log/tuesday.md, '
-        "with the station code that its conventions ask for.",
+        TASKS["keeper"],
         _has_the_entry,
         "logbook",
         ("conventions read before the first model call: log/AGENTS.md",),
@@ -102,8 +102,7 @@ DEMOS = (
     Demo(
         "two tables added up by a plan that repairs itself: one is in another format than its name says",
         ("--reasoner", "plan", "--no-builtin", "--tools", str(EXAMPLES / "harvest.py")),
-        "Add up the column kilos of north.csv, add up the column kilos of south.csv, and then add both sums. "
-        "What is the total?",
+        TASKS["accountant"],
         lambda answer, _folder: re.findall(r"\d+(?:\.\d+)?", answer)[-1:] in (["641"], ["641.0"]),
         "harvest",
     ),

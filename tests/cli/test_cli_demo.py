@@ -23,7 +23,7 @@ DEMO = Path(__file__).parent.parent.parent / "examples" / "demo.py"
 def played(number: int, model: str, monkeypatch: pytest.MonkeyPatch) -> subprocess.CompletedProcess[str]:
     monkeypatch.setenv("SUREFOOT_MODEL", model)
     command = [sys.executable, str(DEMO), str(number)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=3 * LIMIT_S)
 
 
 def first_request(bodies: list[Json]) -> str:
@@ -67,7 +67,7 @@ def test_a_page_is_served_that_has_a_question_first(monkeypatch: pytest.MonkeyPa
     mail = calls(("send_mail", {"to": "warden@hut.example", "body": "Two of us come on Friday."}))
     with chat_server(mail, *[says("I do not know.")] * 60) as server:
         monkeypatch.setenv("SUREFOOT_MODEL", server.model)
-        command = [sys.executable, str(DEMO.parent / "serve.py"), str(tmp_path), "--port", "0"]
+        command = [sys.executable, "-m", "surefoot", "demo", "--serve", "--folder", str(tmp_path), "--port", "0"]
         asked: list[int] = []
         for _ in range(2):  # the second start shows what the first one made
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:

@@ -111,7 +111,8 @@ def commands() -> typer.Typer:
     """All commands. They are loaded only here, since they need the packages of the extra `cli`."""
     import typer  # noqa: PLC0415
 
-    from surefoot.cli import chat, check, conduct, doctor, export, journal, rows, runs, serve, stores, temporal, worker  # noqa: PLC0415  # noqa: PLC0415
+    from surefoot.cli import chat, check, conduct, doctor, export, journal, rows, runs, serve, stores, temporal, worker  # noqa: PLC0415
+    from surefoot.cli.demo import demo  # noqa: PLC0415
 
     about = "Run tool-using LLM agents that test a foothold before they put weight on it."
     app = typer.Typer(
@@ -152,6 +153,7 @@ def commands() -> typer.Typer:
         runs.cancel,
         serve.serve,
         worker.worker,
+        demo,
         doctor.doctor,
     ):
         app.command(epilog=HELP if command in driving else None)(command)

@@ -23,12 +23,10 @@ from surefoot.types.errors import UsageError, extra_needed
 from surefoot.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
-    from surefoot.server.auth import Keyring
     from surefoot.server.bounds import Limits
     from surefoot.server.door import Names
-    from surefoot.server.notify import Notifier
     from surefoot.server.site import Site
 
 token_app = typer.Typer(help="Tokens for `surefoot serve --tokens`.", no_args_is_help=True)
@@ -68,7 +66,7 @@ def serve(
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Show runs, start them, and answer what they ask: a page and an HTTP API. Ends on Ctrl-C once runs are at rest."""
-    _check_extra("serve")
+    check_extra("serve")
     from surefoot.server.bounds import KIB, Limits  # noqa: PLC0415
     from surefoot.server.door import Names  # noqa: PLC0415  # what only this command needs loads here
 
@@ -76,55 +74,63 @@ def serve(
         raise UsageError("--no-token and --tokens contradict each other; leave one of them out")
     if notify and not os.environ.get(SIGNED_WITH):
         raise UsageError(f"--notify: set ${SIGNED_WITH}, with which the requests are signed")
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(message)s", force=True)
+    logging.getLogger("surefoot.server").setLevel(logging.INFO)
     names, limits = Names.of(host, host_name or (), origin or ()), Limits(task=max_task * KIB)
-    made = partial(_site, journal_path(journal), agents, tokens, limits, drive, no_token=no_token)
-    told = partial(_notifier, notify, shows_arguments=notify_arguments) if notify else None
-    asyncio.run(_served(made, names, (host, port, proxy), grace, told, opens=open_page, has_tokens=tokens is not None))
+    made = partial(site_of, journal_path(journal), agents, tokens, limits, drive, no_token=no_token)
+    told = partial(_notify, notify, shows_arguments=notify_arguments) if notify else None
+    asyncio.run(served(made, names, (host, port, proxy), grace, told, opens=open_page, has_tokens=tokens is not None))
 
 
-def _check_extra(command: str) -> None:
+def check_extra(command: str) -> None:
+    """Raise `UsageError` where a package that a server needs is missing."""
     if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
         raise UsageError(f"`surefoot {command}` needs {' and '.join(missing)}; {extra_needed('server')}")
 
 
-async def _served(
+async def served(
     made: Callable[[], tuple[Site, str]],
     names: Names,
     place: tuple[str, int, str],
     grace_s: float,
-    notifier: Callable[[Site, str], Notifier] | None,
+    beside: Callable[[Site, str], Coroutine[object, object, None]] | None = None,
     *,
     opens: bool,
-    has_tokens: bool,
+    has_tokens: bool = False,
 ) -> None:
-    """Listen, say where, and serve until a signal. `place` is host, port and proxy."""
+    """Listen, say where, and serve until a signal. `place` is host, port and proxy.
+
+    `beside` goes on meanwhile; it is given the address of the page.
+    """
     from surefoot.server.process import is_loopback, listen, serve_site, server_of  # noqa: PLC0415
 
     host, port, proxy = place
     if not is_loopback(host) and not has_tokens:
         raise UsageError(f"--host {host} can be reached from elsewhere: say with --tokens FILE who may do what")
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(message)s", force=True)
-    logging.getLogger("surefoot.server").setLevel(logging.INFO)
     site, secret = made()
     listening = listen(host, port)
     page = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
-    site.notifier = notifier(site, page) if notifier is not None else None
     if not secret and not has_tokens:
         print("every user of this machine may approve calls here (--no-token)", file=sys.stderr)
     link = f"{page}#t={secret}" if secret else page  # no request carries a fragment
     print(f"surefoot serves {link}", flush=True)
     if opens:
         webbrowser.open(link)
-    await serve_site(site, server_of(site, names, host, port, proxies=proxy), listening, grace_s)
+    work = None if beside is None else beside(site, page)
+    await serve_site(site, server_of(site, names, host, port, proxies=proxy), listening, grace_s, work)
 
 
-def _site(
-    place: str, agents: Path | None, tokens: Path | None, limits: Limits, drive: int | None, *, no_token: bool
+def site_of(
+    place: str, agents: Path | None, tokens: Path | None, limits: Limits, drive: int | None, *, no_token: bool = False
 ) -> tuple[Site, str]:
-    """What is served, and the token that was made for this start."""
+    """What is served, and the token that was made for this start, "" where none was. `place` is the journal."""
+    from surefoot.server.auth import RIGHTS, Keyring, Token, digest_of, new_token, tokens_in  # noqa: PLC0415
     from surefoot.server.site import Site  # noqa: PLC0415
 
-    keys, secret = _keys(tokens, no_token=no_token)
+    secret = "" if tokens is not None or no_token else new_token()
+    everything = Token(user_name(), digest_of(secret), frozenset(RIGHTS))
+    keys = Keyring(tokens_in(tokens)) if tokens is not None else Keyring((), everything)
+    keys = Keyring((everything,)) if secret else keys
     store = opened(place, make=True)
     served = agents_in(agents, store, place) if agents is not None else {}
     site = Site(store, served, keys, limits)
@@ -134,22 +140,11 @@ def _site(
     return site, secret
 
 
-def _notifier(url: str, site: Site, page: str, *, shows_arguments: bool) -> Notifier:
+async def _notify(url: str, site: Site, page: str, *, shows_arguments: bool) -> None:
     from surefoot.server.notify import Notifier  # noqa: PLC0415  # it needs aiohttp
 
     secret = os.environ[SIGNED_WITH].encode()
-    return Notifier(site.store, site.library, url, secret, page, shows_arguments=shows_arguments)
-
-
-def _keys(tokens: Path | None, *, no_token: bool) -> tuple[Keyring, str]:
-    """Who may do what; and the token that was made for this start, "" where none was."""
-    from surefoot.server.auth import RIGHTS, Keyring, Token, digest_of, new_token, tokens_in  # noqa: PLC0415
-
-    if tokens is not None:
-        return Keyring(tokens_in(tokens)), ""
-    secret = new_token()
-    everything = Token(user_name(), digest_of(secret), frozenset(RIGHTS))
-    return (Keyring((), everything), "") if no_token else (Keyring((everything,)), secret)
+    await Notifier(site.store, site.library, url, secret, page, shows_arguments=shows_arguments).run()
 
 
 @token_app.command("new")
@@ -164,7 +159,7 @@ def new(
     expires: Annotated[str, typer.Option(metavar="DATE", help="Its last day, as 2027-01-31.")] = "",
 ) -> None:
     """Make a token. It is shown once, on stderr; the table for the tokens file goes to stdout."""
-    _check_extra("token")
+    check_extra("token")
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
 
     from surefoot.server.auth import Token, digest_of, new_token, table_of  # noqa: PLC0415

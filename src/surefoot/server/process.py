@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Generator
+from collections.abc import Awaitable, Generator
 from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from typing import Any, cast
@@ -93,8 +93,13 @@ def listen(host: str, port: int) -> socket.socket:
         raise UsageError(f"cannot listen at {host}, port {port}: {error.strerror}") from error
 
 
-async def serve_site(site: Site, server: Server, listening: socket.socket, grace_s: float) -> None:
-    """Serve until SIGTERM or SIGINT, then drain: runs come to rest, streams say bye. A second signal leaves at once."""
+async def serve_site(
+    site: Site, server: Server, listening: socket.socket, grace_s: float, beside: Awaitable[object] | None = None
+) -> None:
+    """Serve until SIGTERM or SIGINT, then drain: runs come to rest, streams say bye. A second signal leaves at once.
+
+    `beside` goes on meanwhile; when it ends, so does the server.
+    """
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     preparing = site.desk.submit(prepare)
     # what is loaded stays; to look through all that lives holds up the loop for 50 ms while many records are read
@@ -109,7 +114,7 @@ async def serve_site(site: Site, server: Server, listening: socket.socket, grace
         loop.add_signal_handler(one, leave)
     serving = asyncio.ensure_future(server.serve([listening]))
     working = asyncio.ensure_future(site.worker.run() if site.worker is not None else told.wait())
-    telling = asyncio.ensure_future(site.notifier.run() if site.notifier is not None else told.wait())
+    telling = asyncio.ensure_future(told.wait() if beside is None else beside)
     waiting = asyncio.ensure_future(told.wait())
     indexing = asyncio.ensure_future(site.store.list(RunFilter(q="any"), "1"))  # nobody shall wait for the first index
     try:

@@ -8,7 +8,6 @@ from collections.abc import Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from surefoot.agent import Agent
 from surefoot.server.auth import Keyring
@@ -18,9 +17,6 @@ from surefoot.server.tails import Tails
 from surefoot.server.tales import Library
 from surefoot.types.ports import JournalStore
 from surefoot.worker import Worker
-
-if TYPE_CHECKING:
-    from surefoot.server.notify import Notifier  # it needs aiohttp, which is slow to load
 
 
 @dataclass(slots=True)
@@ -33,7 +29,6 @@ class Site:
     limits: Limits = Limits()
     worker: Worker | None = None
     drives: int = 0
-    notifier: Notifier | None = None
     live: Live = field(default_factory=Live)
     pace: Pace = field(init=False)
     library: Library = field(init=False)
