@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from surefoot.tools.builtin import file_tools
 from surefoot.tools.arithmetic import arithmetic_tool
+from surefoot.tools.builtin import file_tools
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import tool
 from surefoot.tools.workspace import Workspace
@@ -16,18 +17,23 @@ from surefoot.types.ports import Tool
 Effect = tuple[str, dict[str, str]]
 """A tool and its arguments, as texts."""
 
-_UNITS = {
-    **{("miles", "kilometres"): 1.609344, ("feet", "metres"): 0.3048, ("inches", "centimetres"): 2.54},
-    **{("pounds", "kilograms"): 0.45359237, ("gallons", "litres"): 3.785411784},
-}
+_FACTORS = {("miles", "kilometres"): 1.609344, ("feet", "metres"): 0.3048, ("pounds", "kilograms"): 0.45359237}
+_FACTORS[("gallons", "litres")] = 3.785411784
 _SPELT = {
-    **{"mile": "miles", "mi": "miles", "英里": "miles", "km": "kilometres", "kilometers": "kilometres"},
-    **{"kilometre": "kilometres", "kilometer": "kilometres", "公里": "kilometres", "千米": "kilometres"},
-    **{"foot": "feet", "ft": "feet", "m": "metres", "meter": "metres", "meters": "metres", "metre": "metres"},
-    **{"inch": "inches", "cm": "centimetres", "centimeters": "centimetres"},
-    **{"lb": "pounds", "lbs": "pounds", "pound": "pounds", "kg": "kilograms", "kilogram": "kilograms"},
-    **{"gallon": "gallons", "gal": "gallons", "l": "litres", "liters": "litres", "litre": "litres", "liter": "litres"},
-    **{"f": "fahrenheit", "°f": "fahrenheit", "c": "celsius", "°c": "celsius"},
+    name: names.split()[0]
+    for names in (
+        "miles mile mi 英里",
+        "kilometres kilometers kilometre kilometer km 公里 千米",
+        "feet foot ft",
+        "metres meters metre meter m",
+        "pounds pound lbs lb",
+        "kilograms kilogram kg",
+        "gallons gallon gal",
+        "litres liters litre liter l",
+        "fahrenheit f °f",
+        "celsius c °c",
+    )
+    for name in names.split()
 }
 
 
@@ -36,9 +42,9 @@ class Desk:
     """One world. `done` are the effects of its tools, in order."""
 
     folder: Path
-    contacts: dict[str, str] = field(default_factory=dict[str, str])
-    events: list[list[str]] = field(default_factory=list[list[str]])
-    form: list[str] = field(default_factory=list[str])
+    contacts: Mapping[str, str]
+    events: Sequence[Sequence[str]]
+    form: Sequence[str]
     done: list[Effect] = field(default_factory=list[Effect])
 
     def tools(self) -> dict[str, Tool]:
@@ -100,7 +106,7 @@ class Desk:
             return round((value - 32) / 1.8, 3)
         if pair == ("celsius", "fahrenheit"):
             return round(value * 1.8 + 32, 3)
-        for (one, other), factor in _UNITS.items():
+        for (one, other), factor in _FACTORS.items():
             if pair in ((one, other), (other, one)):
                 return round(value * factor if pair[0] == one else value / factor, 3)
         raise ToolFailed(f"Cannot convert {from_unit} to {to_unit}.")
@@ -115,10 +121,12 @@ class Desk:
         with self._file(path).open(encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         if not rows or column not in rows[0]:
-            raise ToolFailed(f"{path} has no column {column}. Its columns are {', '.join(rows[0]) if rows else 'none'}.")
+            raise ToolFailed(
+                f"{path} has no column {column}. Its columns are {', '.join(rows[0]) if rows else 'none'}."
+            )
         return sum(float(row[column]) for row in rows)
 
-    def form_fields(self) -> list[str]:
+    def form_fields(self) -> Sequence[str]:
         """The names of the fields of the form."""
         return self.form
 

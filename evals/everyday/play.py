@@ -25,7 +25,7 @@ LIMITS = LoopConfig(budget=Budget(max_steps=12))
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task. `answer`, `final` and the arguments of `effects` are patterns; the head of `a.toml` says what each is."""
+    """One task, as the head of `a.toml` tells it."""
 
     id: str
     kind: str
@@ -36,8 +36,8 @@ class Task:
     final: Mapping[str, str] = field(default_factory=dict[str, str])
     gone: Sequence[str] = ()
     effects: Sequence[Mapping[str, Mapping[str, str]]] = ()
-    contacts: dict[str, str] = field(default_factory=dict[str, str])
-    events: Sequence[list[str]] = ()
+    contacts: Mapping[str, str] = field(default_factory=dict[str, str])
+    events: Sequence[Sequence[str]] = ()
     form: Sequence[str] = ()
 
 
@@ -71,6 +71,14 @@ def tasks_of(set_name: str) -> list[Task]:
     for row in tomllib.loads(text)["task"]:
         by_kind.setdefault(row["kind"], []).append(Task(**row))
     return [task for turn in zip_longest(*by_kind.values()) for task in turn if task is not None]
+
+
+def laid_out(task: Task, folder: str) -> Desk:
+    """The world of a task as it begins, in an empty folder."""
+    desk = Desk(Path(folder).resolve(), task.contacts, task.events, task.form)
+    for path, text in task.files.items():
+        (desk.folder / path).write_text(text, encoding="utf-8")
+    return desk
 
 
 def _fits(pattern: str, text: str) -> bool:
@@ -133,10 +141,7 @@ async def play(task: Task, model: Model, settings: ModelSettings) -> Played:
     """Play one task in a fresh world."""
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="surefoot-everyday-") as name:
-        folder = Path(name).resolve()
-        for path, text in task.files.items():
-            (folder / path).write_text(text, encoding="utf-8")
-        desk = Desk(folder, task.contacts, list(task.events), list(task.form))
+        desk = laid_out(task, name)
         every = desk.tools()
         replies: list[str] = []
 
@@ -144,9 +149,7 @@ async def play(task: Task, model: Model, settings: ModelSettings) -> Played:
             if type(event).__name__ == "ModelReplied":
                 replies.append(event.message.content)
 
-        agent = Agent(
-            model, [every[one] for one in task.tools], config=LIMITS, settings=settings, guard=True
-        )
+        agent = Agent(model, [every[one] for one in task.tools], config=LIMITS, settings=settings, guard=True)
         run = await agent.run(task.words, watch=watch)
         yes = no = 0
         while run.waiting:

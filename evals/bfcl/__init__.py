@@ -1,0 +1,14 @@
+"""BFCL with one model under several runtimes: surefoot, pydantic-ai, smolagents, and the bare server.
+
+Data and checkers are those of the package `bfcl-eval` (Patil et al., The Berkeley Function Calling Leaderboard). It and
+the other runtimes live in an environment of their own, since `bfcl-eval` wants some thirty clients of models:
+
+    python -m venv ENV
+    ENV/bin/pip install --no-deps bfcl-eval
+    ENV/bin/pip install tree-sitter tree-sitter-java tree-sitter-javascript
+    ENV/bin/pip install 'pydantic-ai-slim[openai]' smolagents
+    ENV/bin/pip install aiohttp docstring-parser jsonschema-rs orjson pydantic rapidfuzz
+    PYTHONPATH=src:. ENV/bin/python -m evals.bfcl http://127.0.0.1:8080 RESULTS.jsonl --seed 1 --each 15
+
+What counts are the calls that tools really got in the whole run, each answered with the word "done".
+"""
