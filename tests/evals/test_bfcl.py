@@ -30,6 +30,7 @@ CASE = Case(
     ],
     (),
 )
+COMPLETION = {"id": "1", "object": "chat.completion", "created": 1, "model": "any"}
 CALL = {"id": "1", "type": "function", "function": {"name": "math_sum", "arguments": '{"numbers": [2, 2]}'}}
 
 
@@ -45,7 +46,7 @@ async def _server(*messages: dict[str, object]) -> AsyncGenerator[tuple[str, lis
         choice = {"index": 0, "message": message, "finish_reason": finish}
         usage = {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
         timings = {"prompt_ms": 1000, "predicted_ms": 500}
-        return web.json_response({"choices": [choice], "usage": usage, "timings": timings})
+        return web.json_response({**COMPLETION, "choices": [choice], "usage": usage, "timings": timings})
 
     app = web.Application()
     app.router.add_post("/v1/chat/completions", reply)
@@ -89,6 +90,7 @@ async def test_a_runtime_without_a_call_is_right_where_none_fits_and_a_failure_i
         assert (await play("surefoot-native", CASE, base_url, count))["right"]
     failed = await play("bare", CASE, "http://127.0.0.1:1/v1", Count())
     assert "Error" in failed["ended"]
+    assert not failed["right"]
 
 
 def test_the_table_has_a_row_for_each_runtime() -> None:
