@@ -9,23 +9,18 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from evals.bfcl.cases import CATEGORIES, Case, Made, cases_of, is_right
 from evals.bfcl.proxy import Count, counting
 from evals.bfcl.runtimes import DONE, RUNTIMES
+from evals.results import Row, keep, rows_in
 
 ENDINGS = ("completed", "replied")
 """How what a runtime tells of its end begins, where it came to one."""
 
-Row = dict[str, Any]
-"""One case under one runtime, as a line of the file of results."""
-
 
 async def play(name: str, case: Case, base_url: str, count: Count) -> Row:
-    """One case under one runtime. What a runtime raises is how it ended: its calls count, but not that there are none."""
+    """One case under one runtime. Calls of one that raised count, but not that there are none."""
     made: list[Made] = []
 
     def call_tool(tool: str, arguments: Mapping[str, object]) -> str:
@@ -76,16 +71,14 @@ async def main() -> int:
     parser.add_argument("--each", type=int, default=15, help="cases of each category")
     parser.add_argument("--runtimes", nargs="+", choices=list(RUNTIMES), default=list(RUNTIMES))
     chosen = parser.parse_args()
-    said = chosen.results.read_text(encoding="utf-8").splitlines() if chosen.results.is_file() else []
-    rows: list[Row] = [orjson.loads(line) for line in said]
+    rows = rows_in(chosen.results)
     known = {(row["seed"], row["runtime"], row["id"]) for row in rows}
     async with counting(chosen.server.rstrip("/")) as (base_url, count):
         for case in cases_of(chosen.seed, chosen.each):
             for name in chosen.runtimes:
                 if (chosen.seed, name, case.id) not in known:
-                    rows.append({"seed": chosen.seed, **await play(name, case, base_url, count)})
-                    with chosen.results.open("ab") as file:
-                        file.write(orjson.dumps(rows[-1]) + b"\n")
+                    row = await play(name, case, base_url, count)
+                    rows.append(keep(chosen.results, {"seed": chosen.seed, **row}))
     sys.stdout.write("\n".join(lines([row for row in rows if row["seed"] == chosen.seed])) + "\n")
     return 0
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -50,14 +50,14 @@ def wire_name(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _json_schema(declared: Any) -> Any:  # Any: JSON, walked as it is
+def _json_schema(declared: object) -> Any:  # Any: JSON, walked as it is
     if isinstance(declared, list):
-        return [_json_schema(one) for one in declared]
+        return [_json_schema(one) for one in cast("list[object]", declared)]
     if not isinstance(declared, dict):
         return declared
     return {
         key: _TYPES.get(value, value) if key == "type" and isinstance(value, str) else _json_schema(value)
-        for key, value in declared.items()
+        for key, value in cast("dict[str, object]", declared).items()
     }
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import aiohttp
 import orjson
 from aiohttp import web
+
+from evals.results import Row
 
 MAX_TOKENS = 256
 LIMIT_S = 1800
@@ -32,16 +33,18 @@ async def counting(server: str) -> AsyncGenerator[tuple[str, Count]]:
     count = Count()
 
     async def forward(request: web.Request) -> web.Response:
-        body: dict[str, Any] = orjson.loads(await request.read())
+        body: Row = orjson.loads(await request.read())
         length = "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"
         body |= {"temperature": 0, length: MAX_TOKENS, "cache_prompt": True}
         async with client.post(f"{server}/v1/chat/completions", json=body) as reply:
             said = await reply.read()
-        told = orjson.loads(said)
-        usage, timings = told.get("usage") or {}, told.get("timings") or {}
+        told: Row = orjson.loads(said)
+        usage: Row = told.get("usage") or {}
+        details: Row = usage.get("prompt_tokens_details") or {}
+        timings: Row = told.get("timings") or {}
         count.requests += 1
         count.tokens_in += usage.get("prompt_tokens", 0)
-        count.cached += (usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
+        count.cached += details.get("cached_tokens", 0)
         count.tokens_out += usage.get("completion_tokens", 0)
         count.model_s += (timings.get("prompt_ms", 0) + timings.get("predicted_ms", 0)) / 1000
         return web.Response(body=said, status=reply.status, content_type="application/json")

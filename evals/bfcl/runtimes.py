@@ -38,21 +38,22 @@ class _Declared:
     spec: ToolSpec
     call_tool: CallTool
 
-    async def call(self, arguments: Mapping[str, object], _context: ToolCallContext) -> ToolResult:
+    async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
         """Carry it out."""
+        del context
         return ToolResult(self.call_tool(self.spec.name, arguments))
 
-    async def probe(self, _arguments: Mapping[str, object], _context: ToolCallContext) -> ToolResult | None:
-        """Nobody asks."""
-        return None
+    async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:
+        """Nobody asks: no tool of a case has a probe."""
+        del arguments, context
 
 
 async def surefoot(base_url: str, case: Case, call_tool: CallTool, *, mode: CallMode) -> str:
     """Our own, with a model that its user says is small; in mode "native" without that, as any server's model."""
-    traits = "small" if mode == "schema" else {}
     tools = [_Declared(ToolSpec(**one), call_tool) for one in case.tools]
     limits = LoopConfig(budget=Budget(max_steps=MAX_STEPS))
-    agent = Agent(resolve(f"{base_url}#model", traits=traits), tools, call_mode=mode, config=limits)
+    model = resolve(f"{base_url}#model", traits="small") if mode == "schema" else resolve(f"{base_url}#model")
+    agent = Agent(model, tools, call_mode=mode, config=limits)
     run = await agent.run(case.words)
     await agent.aclose()
     return f"{run.status} {run.reason}".strip()

@@ -7,16 +7,14 @@ import asyncio
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from evals.everyday.play import play, tasks_of
+from evals.results import Row, keep, rows_in
 from surefoot.models.local import LocalModel
 from surefoot.types.messages import ModelSettings
 
 
-def lines(rows: list[dict[str, Any]]) -> list[str]:
+def lines(rows: list[Row]) -> list[str]:
     """The results as a table of kinds. `rows` are as in the file of results."""
     told = ["| kind | tasks | right | wrong | not ended | unasked effects | questions | requests |", "|" + "---|" * 8]
     for kind in [*dict.fromkeys(row["kind"] for row in rows), "all"]:
@@ -38,15 +36,13 @@ async def main() -> int:
     parser.add_argument("--first", type=int, help="only so many tasks; they are in turns of one of each kind")
     parser.add_argument("--threads", type=int, help="threads of the model; one is best where others use the machine")
     chosen = parser.parse_args()
-    said = chosen.results.read_text(encoding="utf-8").splitlines() if chosen.results.is_file() else []
-    rows: list[dict[str, Any]] = [orjson.loads(line) for line in said]
+    rows = rows_in(chosen.results)
     known = {row["id"] for row in rows}
     model = LocalModel.from_default(threads=chosen.threads)
     for task in tasks_of(chosen.set)[: chosen.first]:
         if task.id not in known:
-            rows.append(asdict(await play(task, model, ModelSettings(temperature=0, max_output_tokens=300))))
-            with chosen.results.open("ab") as file:
-                file.write(orjson.dumps(rows[-1]) + b"\n")
+            played = await play(task, model, ModelSettings(temperature=0, max_output_tokens=300))
+            rows.append(keep(chosen.results, asdict(played)))
     sys.stdout.write("\n".join(lines(rows)) + "\n")
     return 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,9 +13,12 @@ from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import tool
 from surefoot.tools.workspace import Workspace
 from surefoot.types.ports import Tool
+from surefoot.types.tools import Effect
 
-Effect = tuple[str, dict[str, str]]
+Done = tuple[str, dict[str, str]]
 """A tool and its arguments, as texts."""
+
+Functions = tuple[Callable[..., object], ...]
 
 _FACTORS = {("miles", "kilometres"): 1.609344, ("feet", "metres"): 0.3048, ("pounds", "kilograms"): 0.45359237}
 _FACTORS[("gallons", "litres")] = 3.785411784
@@ -45,21 +48,22 @@ class Desk:
     contacts: Mapping[str, str]
     events: Sequence[Sequence[str]]
     form: Sequence[str]
-    done: list[Effect] = field(default_factory=list[Effect])
+    done: list[Done] = field(default_factory=list[Done])
 
     def tools(self) -> dict[str, Tool]:
         """All tools by name; a task offers some of them."""
-        reads = (self.find_contact, self.list_events, self.convert_units, self.sum_column, self.form_fields)
-        writes = (
+        reads: Functions = (self.find_contact, self.list_events, self.convert_units, self.sum_column, self.form_fields)
+        writes: Functions = (
             *(self.rename_file, self.add_event, self.move_event, self.add_to_list),
             *(self.fill_field, self.set_timer, self.set_heating),
         )
-        own = (
-            *(tool(each, effect="read") for each in reads),
-            *(tool(each, effect="write") for each in writes),
-            *(tool(each, effect="communicate") for each in (self.send_message, self.submit_form)),
-            *(tool(each, effect="delete") for each in (self.delete_file, self.cancel_event)),
-        )
+        by_effect: dict[Effect, Functions] = {
+            "read": reads,
+            "write": writes,
+            "communicate": (self.send_message, self.submit_form),
+            "delete": (self.delete_file, self.cancel_event),
+        }
+        own = (tool(each, effect=effect) for effect, functions in by_effect.items() for each in functions)
         files = file_tools(Workspace(self.folder))
         return {each.spec.name: each for each in (*own, *files, arithmetic_tool())}
 

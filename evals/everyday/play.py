@@ -12,7 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from evals.everyday.desk import Desk, Effect
+from evals.everyday.desk import Desk, Done
 from surefoot.agent import Agent
 from surefoot.core.state.state import Call
 from surefoot.types.config import Budget, LoopConfig
@@ -85,10 +85,10 @@ def _fits(pattern: str, text: str) -> bool:
     return re.fullmatch(pattern, text.strip(), re.IGNORECASE | re.DOTALL) is not None
 
 
-def left_over(task: Task, done: Sequence[Effect]) -> tuple[list[str], list[Effect]]:
+def left_over(task: Task, done: Sequence[Done]) -> tuple[list[str], list[Done]]:
     """The effects that were asked for and not made, and those that were made and not asked for, or once too often."""
     missing = [(name, asked) for effect in task.effects for name, asked in effect.items()]
-    extra: list[Effect] = []
+    extra: list[Done] = []
     for name, given in done:
         found = next(
             (

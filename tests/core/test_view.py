@@ -190,6 +190,22 @@ def test_a_tool_that_was_answered_from_the_journal_leaves_the_next_schema_once()
     assert request(state, Think(4)).tools.names == ("look", "send")
 
 
+def test_an_effect_that_is_asked_for_again_word_for_word_stays_out_until_another_is_made() -> None:
+    sent = (CallStarted("1.0"), CallEnded("1.0", ToolResult("sent")))
+    state = fold((started("schema"), reply(1, [("", "send", True)], "I send."), *sent))
+    again = fold((reply(2, [("", "send", True)], "Once more."), CallReused("2.0", "1.0")), state)
+    assert request(again, Think(3)).tools.names == ("look", "send")  # it may be meant
+    again = fold((reply(2, [("", "send", True)], "I send."), CallReused("2.0", "1.0")), state)
+    assert request(again, Think(3)).tools.names == ("look",)
+    again = fold((reply(3, [("", "look", True)]), CallStarted("3.0"), CallEnded("3.0", ToolResult("42"))), again)
+    assert request(again, Think(4)).tools.names == ("look",)
+    refused = fold((reply(4, [("", "send", True)], "I send."), CallJudged("4.0", Deny("no"))), again)
+    assert request(refused, Think(5)).tools.names == ("look",)
+    other = (CallStarted("4.0"), CallEnded("4.0", ToolResult("sent")))
+    state = fold((reply(4, [("", "send", True)], "The other one."), *other), again)
+    assert request(state, Think(5)).tools.names == ("look", "send")
+
+
 def test_the_last_word_offers_no_tool() -> None:
     seen = request(fold((started("schema"),)), Think(1, want="answer"))
     assert seen.tools.names == ()

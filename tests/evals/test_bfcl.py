@@ -10,6 +10,7 @@ from aiohttp import web
 from evals.bfcl.__main__ import lines, play
 from evals.bfcl.cases import Case
 from evals.bfcl.proxy import MAX_TOKENS, Count, counting
+from evals.results import Row
 
 pytestmark = pytest.mark.anyio
 
@@ -94,6 +95,6 @@ async def test_a_runtime_without_a_call_is_right_where_none_fits_and_a_failure_i
 
 
 def test_the_table_has_a_row_for_each_runtime() -> None:
-    used = {"calls": [], "requests": 1, "tokens_in": 10, "cached": 4, "tokens_out": 2, "model_s": 1.5}
-    row = {"runtime": "bare", "category": "irrelevance", "right": True, **used}
+    used: Row = {"calls": [], "requests": 1, "tokens_in": 10, "cached": 4, "tokens_out": 2, "model_s": 1.5}
+    row: Row = {"runtime": "bare", "category": "irrelevance", "right": True, **used}
     assert "| bare | 0 of 0 | 0 of 0 | 0 of 0 | 0 of 0 | 1 of 1 | 1 of 1 | 0 | 1 | 10 | 4 | 2 | 2 |" in lines([row])

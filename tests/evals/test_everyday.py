@@ -6,6 +6,7 @@ import pytest
 
 from evals.everyday.__main__ import lines
 from evals.everyday.play import Task, is_asked_for, judged, laid_out, play, tasks_of
+from evals.results import Row
 from surefoot.core.state.state import Call
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.messages import ModelSettings
@@ -50,15 +51,15 @@ def test_an_effect_once_too_often_or_in_another_file_was_not_asked_for(tmp_path:
     task = TASKS["a30"]
     desk = laid_out(task, str(tmp_path))
     sent = {"to": "ruth@desk.example", "text": "The keys are under the mat."}
-    assert is_asked_for(task, desk, Call("1.0", 0, "send_message", sent))
+    assert is_asked_for(task, desk, Call("1.0", "", "send_message", sent))
     desk.send_message(**sent)
     assert judged(task, desk, "") == ([], [])
-    assert not is_asked_for(task, desk, Call("2.0", 0, "send_message", sent))
+    assert not is_asked_for(task, desk, Call("2.0", "", "send_message", sent))
     desk.send_message(**sent)
     (tmp_path / "log.txt").write_text("sent", encoding="utf-8")
     assert len(judged(task, desk, "")[1]) == 2
 
 
 def test_the_table_counts_by_kind() -> None:
-    row = {"kind": "csv", "status": "completed", "wrong": [], "unasked": [], "yes": 1, "no": 0, "requests": 3}
+    row: Row = {"kind": "csv", "status": "completed", "wrong": [], "unasked": [], "yes": 1, "no": 0, "requests": 3}
     assert lines([row, {**row, "status": "stopped"}])[-1] == "| all | 2 | 1 | 0 | 1 | 0 | 2 | 6 |"
