@@ -29,7 +29,7 @@ from surefoot.core.state.lookup import History
 from surefoot.core.state.places import ROOT
 from surefoot.core.state.roles import ACTOR, SOLO, TAGGED, THINKER, prompt_name, window_of
 from surefoot.core.state.state import State, subset
-from surefoot.core.state.turn import Rendered, Turn
+from surefoot.core.state.turn import Rendered
 from surefoot.core.state.window import READ_RESULT, Fit, catalogue_tokens, marks, message_tokens, text_tokens
 from surefoot.core.view.observations import Form, ask_for, form_in
 from surefoot.core.view.shape import IN_WORDS, required_only, step_schema, told_shape, with_finish
@@ -291,13 +291,18 @@ def offered_now(state: State, think: Think, fit: Fit) -> Catalogue:
     if state.speakers[think.role].mode != "schema":
         return offered
     offered = fitting(state, think.role, offered)
+    # What was refused, or answered with "already done", may be meant once more, so its tool stays; not when the whole
+    # reply stood there before, word for word: then a small model goes round, and would do it again for ever.
     names: set[str] = set()
     has_read = False
     for turn in reversed(state.turns):
         calls = [call for call in turn.calls if call.has_effect or not has_read]
         if turn.role != think.role or (turn.calls and not calls):
             continue
-        if _is_stale(state, turn):
+        again = [call for call in calls if call.is_told_once or isinstance(call.decision, Deny)]
+        earlier = (one.message.content for one in state.turns if one.step < turn.step and one.role == turn.role)
+        is_known = all(call.known or call in again for call in turn.calls)
+        if calls and is_known and (not again or turn.message.content in earlier):
             names.update(call.name for call in calls)
         elif not calls or any(call.has_effect for call in calls):
             break
@@ -305,19 +310,6 @@ def offered_now(state: State, think: Think, fit: Fit) -> Catalogue:
             has_read = True
     repeated = frozenset(names)
     return subset(offered, tuple(name for name in offered.names if name not in repeated)) if repeated else offered
-
-
-def _is_stale(state: State, turn: Turn) -> bool:
-    """Whether a reply asked for nothing new.
-
-    A call that was refused, or answered with "already done", may be meant once more; not when the whole reply stood
-    there before, word for word: then a small model goes round, and would do it again for ever.
-    """
-    again = [call for call in turn.calls if call.is_told_once or isinstance(call.decision, Deny)]
-    if not turn.calls or not all(call.known or call in again for call in turn.calls):
-        return False
-    earlier = (one.message.content for one in state.turns if one.step < turn.step and one.role == turn.role)
-    return not again or turn.message.content in earlier
 
 
 def fitting(state: State, role: str, offered: Catalogue) -> Catalogue:
