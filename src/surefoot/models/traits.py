@@ -66,7 +66,7 @@ _KNOWN: tuple[tuple[str, str, Traits], ...] = (  # patterns of host and model, e
 
 _VALUES: Mapping[str, str] = {
     "yes or no": "native_tools json_schema stop temperature top_p seed stream_usage own_reasoning alternation store "
-    "prompt_cache early_answers optional_arguments images pdf audio",
+    "prompt_cache early_answers optional_arguments repeats images pdf audio",
     "on, off or no": "parallel_calls",
     "yes, no, developer, system or user": "system_role",
     "adaptive, budget or no": "reasoning_effort",
@@ -90,6 +90,7 @@ SMALL: Traits = MappingProxyType(
         "parallel_calls": "no",
         "early_answers": "yes",  # it answers before it has looked, if it may
         "optional_arguments": "no",  # it fills in whatever it may, and makes it up
+        "repeats": "yes",  # it writes its last step again
     }
 )
 """What the embedded model is known by, and a small model of a server's where its user says so."""

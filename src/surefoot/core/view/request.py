@@ -108,6 +108,9 @@ the same; "no": it was refused; else only where no tool is on offer, since on mo
 LOOK_FIRST = "early_answers"
 """Trait: "yes" says that the model answers before it has looked, if it may."""
 
+REPEATS = "repeats"
+"""Trait: "yes" says that the model writes its last step again, unless its thought has to begin with what is known."""
+
 REQUIRED_ONLY = "optional_arguments"
 """Trait: "no" says that the model fills in whatever it may, and is better shown required parameters alone."""
 
@@ -175,6 +178,7 @@ def composed(
             schema = step_schema(
                 offered,
                 answer=not looks_first or not any(tool.effect == "read" for tool in offered.tools),
+                known=speaker.traits.get(REPEATS) == "yes" and state.turn is not None and bool(state.turn.calls),
                 least_answer=IN_WORDS if said_nothing else 1,
                 deliverable=must_deliver(state, think),
                 output=None if think.role == ACTOR and think.want != "answer" else state.output_schema,

@@ -117,6 +117,7 @@ def step_schema(
     tools: Catalogue,
     *,
     answer: bool = True,
+    known: bool = False,
     least_answer: int = 1,
     deliverable: bool = False,
     output: Mapping[str, object] | None = None,
@@ -125,15 +126,16 @@ def step_schema(
 
     `answer`: whether the answer is one of the branches; it then has at least `least_answer` characters, and with
     `deliverable` the parts of one (spec/reasoners.md, section 5). `output` is the shape that it has in place of text.
+    With `known` the thought begins with what is known now.
     """
-    least = least_answer if answer else 0
+    least, thought = least_answer if answer else 0, _KNOWN if known else _THOUGHT
     if output is not None:  # its references lead to the root
         shared = {key: output[key] for key in ("$defs",) if key in output and answer}
         output = {key: value for key, value in output.items() if key != "$defs"}
-        return {**_any_of(tools, _answer(output, deliverable=deliverable) if answer else None), **shared}
+        return {**_any_of(tools, _answer(output, deliverable=deliverable) if answer else None, thought), **shared}
     text = {"type": "string", "minLength": least}
-    made = f"step_schema:{least}:{deliverable}"
-    return tools.derived(made, lambda all_: _any_of(all_, _answer(text, deliverable=deliverable) if answer else None))
+    ending = _answer(text, deliverable=deliverable) if answer else None
+    return tools.derived(f"step_schema:{least}:{deliverable}:{known}", lambda all_: _any_of(all_, ending, thought))
 
 
 def _answer(output: Mapping[str, object], *, deliverable: bool) -> Mapping[str, object]:
@@ -166,6 +168,8 @@ def name_schema(tools: Catalogue) -> Mapping[str, object]:
 
 
 _THOUGHT = {"type": "string", "maxLength": MAX_THOUGHT_CHARS}
+_KNOWN = {"type": "string", "pattern": f'^Now known: [^"\n]{{1,{MAX_THOUGHT_CHARS}}}$'}
+"""Of a thought after a call. Left free, a small model writes its last one again, and with it the same call."""
 
 
 def required_only(tools: Catalogue) -> Catalogue:
@@ -182,12 +186,15 @@ def required_only(tools: Catalogue) -> Catalogue:
     return Catalogue(tuple(kept))
 
 
-def _any_of(tools: Catalogue, answer: Mapping[str, object] | None) -> Mapping[str, object]:
-    branches = [_branch(tool.name, tool.parameters) for tool in tools.tools]
+def _any_of(
+    tools: Catalogue, answer: Mapping[str, object] | None, thought: Mapping[str, object]
+) -> Mapping[str, object]:
+    branches = [(tool.name, tool.parameters) for tool in tools.tools]
     if answer is not None:
-        branches.append(_branch(ANSWER, answer))
-    return {"anyOf": branches}
-
-
-def _branch(action: str, action_input: Mapping[str, object]) -> dict[str, object]:
-    return object_schema({"thought": _THOUGHT, "action": {"const": action}, "action_input": action_input})
+        branches.append((ANSWER, answer))
+    return {
+        "anyOf": [
+            object_schema({"thought": thought, "action": {"const": action}, "action_input": action_input})
+            for action, action_input in branches
+        ]
+    }
