@@ -206,6 +206,16 @@ def test_an_effect_that_is_asked_for_again_word_for_word_stays_out_until_another
     assert request(state, Think(5)).tools.names == ("look", "send")
 
 
+def test_after_a_call_the_thought_of_a_model_that_repeats_itself_begins_with_what_is_known() -> None:
+    looked = (reply(1, [("", "look", True)]), CallStarted("1.0"), CallEnded("1.0", ToolResult("42")))
+    for traits, thoughts in (({}, ["", ""]), ({"repeats": "yes"}, ["", "^Now known: "])):
+        before = fold((replace(started("schema"), speakers={"solo": Speaker("m", "schema", traits)}),))
+        for state, begins in zip((before, fold(looked, before)), thoughts, strict=True):
+            schema = request(state, Think(state.steps + 1)).schema or {}
+            patterns = {branch["properties"]["thought"].get("pattern", "")[:12] for branch in schema["anyOf"]}  # type: ignore[index, union-attr]
+            assert patterns == {begins}
+
+
 def test_the_last_word_offers_no_tool() -> None:
     seen = request(fold((started("schema"),)), Think(1, want="answer"))
     assert seen.tools.names == ()
