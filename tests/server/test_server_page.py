@@ -90,3 +90,10 @@ def test_the_page_in_a_real_browser(part: str) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     sys.stdout.write(done.stdout)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_rows_that_are_fetched_twice_at_once_are_shown_once() -> None:
+    command = ["node", "--experimental-default-type=module", BROWSER / "rows.mjs", STATIC / "rows.js"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert json.loads(done.stdout) == [0, 1, 2, 3, 4], done.stderr

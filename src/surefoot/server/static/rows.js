@@ -67,6 +67,7 @@ export class Rows {
 		return piece.loading;
 	}
 	async fetch(part, piece) {
+		await piece.loading;
 		const end = Math.min((part + 1) * PIECE, this.total);
 		while (piece.next < end) {
 			const told = await get(`${this.path}/rows?since=${piece.next}&limit=${end - piece.next}`);
@@ -95,8 +96,7 @@ export class Rows {
 		const part = this.parts - 1;
 		this.total = Math.max(this.total, total);
 		const piece = this.pieces.get(part);
-		await piece?.loading;
-		if (piece?.shown && piece.next < Math.min((part + 1) * PIECE, this.total)) await this.fill(part, piece);
+		if (piece && piece.next < Math.min((part + 1) * PIECE, this.total)) await this.fill(part, piece);
 	}
 
 	isFolded(key) {
