@@ -117,17 +117,20 @@ def _wrong(
     """Why a word about a call does not count; None where it does."""
     call_id, digest = named
     run = f"run {state.run_id}: call {call_id!r}"
-    call = next((call for call in waiting(state) if call.id == call_id), None)
+    others = {call.id: call for call in waiting(state)}
+    call = others.get(call_id)
     if call is None:
+        instead = f"; waiting: {', '.join(others)}" if others else ""
         known = next((c for one in owners(state) for c in one.state.calls if c.id == call_id), None)
         if known is not None and known.rule == EXPIRED:
             return Said(problem="expired", detail=too_late(state.run_id, call_id))
         if call_id not in asked and known is None and state.call(call_id) is None:
             return Said(
-                problem="no_such_call", detail=f"{run} does not wait for a person: no call of this run has that id"
+                problem="no_such_call",
+                detail=f"{run} does not wait for a person: no call of this run has that id{instead}",
             )
         by = f", since {asked[call_id].by} has answered" if call_id in asked and asked[call_id].by else ""
-        return Said(problem="not_waiting", detail=f"{run} does not wait for a person{by}")
+        return Said(problem="not_waiting", detail=f"{run} does not wait for a person{by}{instead}")
     waits_for = "in_doubt" if call.is_in_doubt else "approval"
     if waits_for != about:
         return Said(problem="other_question", detail=f"{run} waits for {waits_for}, which is another question")
