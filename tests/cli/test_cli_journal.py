@@ -44,7 +44,7 @@ def test_of_a_file_that_is_torn_nothing_is_imported(surefoot: Command, finished:
     file.write_text("\n".join([*lines[:-1], lines[-1][:50]]), encoding="utf-8")
     told = surefoot("import", str(file), "--journal", str(other))
     assert (told.code, told.out) == (1, "")
-    assert f"line {len(lines)} cannot be taken in" in told.err
+    assert f"line {len(lines)} cannot be imported" in told.err
     assert not other.exists()
 
 

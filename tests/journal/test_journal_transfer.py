@@ -225,7 +225,7 @@ async def test_torn_lines_are_named(lines: list[str]) -> None:
 async def test_altered_lines_are_named(lines: list[str]) -> None:
     for number, line in enumerate(lines, 1):
         for altered in alterations(line):
-            with pytest.raises(JournalError, match=r"^line \d+ cannot be taken in: ") as told:
+            with pytest.raises(JournalError, match=r"^line \d+ cannot be imported: ") as told:
                 list(pieces_in([*lines[: number - 1], altered, *lines[number:]]))
             assert number <= int(re.findall(r"\d+", str(told.value))[0])
         with pytest.raises(JournalError, match=r"^line \d+ "):

@@ -88,7 +88,7 @@ def test_what_cannot_be_meant_is_told_with_its_place_and_without_values(
 @pytest.mark.parametrize(("text", "told"), [
     ('{"mcpServers": {}, "servers": {}}', "unknown key 'servers' at the top"),
     ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "the key 'a' is there twice"),
-    ('{"mcpServers": ', "is not valid JSON, line 1"), ("[]", "must be an object"),
+    ('{"mcpServers": ', ": not valid JSON, line 1"), ("[]", "must be an object"),
 ])  # fmt: skip
 def test_a_file_that_is_none(tmp_path: Path, text: str, told: str) -> None:
     (path := tmp_path / "mcp.json").write_text(text, encoding="utf-8")

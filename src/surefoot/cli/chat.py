@@ -45,13 +45,13 @@ HELP = """\
 def chat(
     *,
     options: Options,
-    going_on: Annotated[str, typer.Option("--continue", metavar="ID", help="Go on with this chat.")] = "",
+    going_on: Annotated[str, typer.Option("--continue", metavar="ID", help="Continue this chat.")] = "",
     instructions: Annotated[str, typer.Option(help="Standing instructions for the model.")] = "",
     config: SettingsOption = None,
     journal: JournalOption = None,
     verbose: VerboseOption = False,
 ) -> None:
-    """Talk with an agent: each line is a turn, and sees all turns before it. /help tells what else can be said."""
+    """Chat with an agent, one line a turn; it remembers the turns before. /help lists the commands."""
     agent, recipe = agent_with(options, config, journal, instructions)
     room = _Room(agent, agent.chat(going_on), recipe, journal, verbose)
     if going_on:

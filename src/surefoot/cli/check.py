@@ -96,16 +96,16 @@ def check(
     ] = False,
     replay: Annotated[
         Path | None,
-        typer.Option(metavar="LOGS.jsonl", help="Tell what the gate would have said of the calls of recorded runs."),
+        typer.Option(metavar="LOGS.jsonl", help="What the gate would have decided in these recorded runs."),
     ] = None,
     config: SettingsOption = None,
     journal: JournalOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the tools that a run with these options would have, what the gate takes them for, and what to declare.
+    """List the tools that a run with these options would have, how the gate sees them, and what to declare.
 
-    With --replay: apply the gate to recorded runs, one per line, as messages of OpenAI's chat API. Of the tools
-    only those of --tools and --mcp count then, beside what the lines say of theirs.
+    With --replay: apply the gate to recorded runs, one a line, as messages of OpenAI's chat API. Tools are then those
+    of --tools and --mcp, and those that the lines describe.
     """
     if is_suggesting and (replay is not None or as_json or accept):
         raise UsageError("--suggest writes a page of its own: leave --replay, --json and --accept out")
@@ -235,9 +235,9 @@ def listed(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per tool.")] = False,
 ) -> None:
-    """Start the servers of files and list their tools: effect, pin, and what is left out and why.
+    """Start the servers in these files and list their tools: effect, pin, what is left out and why.
 
-    A server that cannot be reached is named, and the others are listed; the exit code is 1 then.
+    If a server cannot be reached, it is named, the others are listed, and the exit code is 1.
     """
     found = asyncio.run(_listings(files))
     for server, held in found:

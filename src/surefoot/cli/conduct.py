@@ -111,7 +111,7 @@ def run(
     config: SettingsOption = None,
     journal: JournalOption = None,
 ) -> None:
-    """Run a task: progress on stderr, the answer on stdout; the exit code says how it ended."""
+    """Run a task. The answer goes to stdout, progress to stderr; the exit code says how it ended."""
     answers, given = Answers(output), task_from(task or (), words, attach or (), options.mcp or ())
     agent, recipe = agent_with(options, config, journal, instructions, schema_in(schema))
     run_id = new_run_id()
@@ -152,13 +152,13 @@ def resume(
     *,
     options: Options,
     run_id: RunArgument,
-    by: Annotated[str, typer.Option("--by", help="Who resumes it; goes on record.")] = "",
+    by: Annotated[str, typer.Option("--by", help="Your name; it goes on record.")] = "",
     output: OutputOption = None,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
     journal: JournalOption = None,
 ) -> None:
-    """Go on with a run that was interrupted, paused or ended, with its own model and tools unless others are named."""
+    """Continue a run that was interrupted, paused or ended, with its own model and tools unless you name others."""
     answers, found = Answers(output), _found(run_id, journal)
     state = found.state
     recipe, agent_of, origin = _again(options, found, state, journal)
@@ -190,7 +190,7 @@ def fork(
     as_json: JsonOption = False,
     journal: JournalOption = None,
 ) -> None:
-    """Make a new run out of the first N records of another, and drive it, perhaps with another model."""
+    """Start a new run from the first N records of another, with its model unless you name one."""
     if changed(options, LoopConfig()):
         raise UsageError("a fork begins with the limits and settings of its run; `surefoot resume` can give it others")
     answers, found = Answers(output), _found(run_id, journal)

@@ -195,13 +195,13 @@ def _nearest(path: Path) -> Path:
 
 
 def doctor(
-    model: Annotated[str | None, typer.Option(help="The model to look at. Default: as `run` chooses it.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model to check. Default: the one that `run` would use.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Base URL of an OpenAI-compatible server.")] = None,
     journal: JournalOption = None,
 ) -> None:
     """Say what is configured, what is missing and how to fix it.
 
-    Exit code 0: `surefoot run` can work. 1: it cannot, because a check failed.
+    Exit code 0: `surefoot run` will work. 1: it will not, because a check failed.
     """
     found = all_checks(chosen_model(model), base_url, journal_path(journal), Path.cwd())
     console = stdout()
@@ -219,7 +219,7 @@ def doctor(
 
 # ------------------------------------------------------------------ the embedded model
 
-app = typer.Typer(help="The embedded model: fetch it, see whether it is there.", no_args_is_help=True)
+app = typer.Typer(help="The embedded model: fetch it, check that it is there.", no_args_is_help=True)
 
 
 @app.command()

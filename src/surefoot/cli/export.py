@@ -39,21 +39,21 @@ def export(
         Literal[Form, "journal"],
         typer.Option(help="Markdown, one page of HTML, its records as JSON lines; or runs for `surefoot import`."),
     ] = "md",
-    otlp: Annotated[bool, typer.Option("--otlp", help="As spans of OpenTelemetry, sent to a collector.")] = False,
+    otlp: Annotated[bool, typer.Option("--otlp", help="Send it as OpenTelemetry spans to a collector.")] = False,
     endpoint: Annotated[
-        str, typer.Option(envvar="OTEL_EXPORTER_OTLP_ENDPOINT", help="The collector, which takes OTLP over HTTP.")
+        str, typer.Option(envvar="OTEL_EXPORTER_OTLP_ENDPOINT", help="The collector; it must accept OTLP over HTTP.")
     ] = "http://localhost:4318",
     content: Annotated[
-        bool, typer.Option("--content", help="With --otlp: also what users, models and tools have written.")
+        bool, typer.Option("--content", help="With --otlp: include what users, models and tools wrote.")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to this file; send nothing.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file; send nothing.")
     ] = None,
     journal: JournalOption = None,
 ) -> None:
-    """Write a run as a text to keep, or send it to a collector of traces, with the runs of agents that it has asked.
+    """Export a run as a file, or send it to a trace collector, with the runs of the agents that it asked.
 
-    With --form journal: write one or more runs, with those whose records they share, for another journal.
+    With --form journal: one or more runs, and the runs whose records they share, for another journal.
     """
     if form != "journal" and len(run_ids) > 1:
         raise UsageError(f"--form {form} is for one run; leave the others out, or use --form journal")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _EVERY_S = 2.0
 
 app = typer.Typer(
-    help="Look after a journal: back it up, prove it, copy it, remove old runs, decide about lost records.",
+    help="Maintain a journal: back it up, verify it, copy it, remove old runs, decide about lost records.",
     no_args_is_help=True,
 )
 
@@ -52,7 +52,7 @@ def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file; `FILE.heads` is made beside it.")],
     journal: JournalOption = None,
 ) -> None:
-    """Copy the journal to FILE, even while runs are driven, and prove the copy."""
+    """Copy the journal to FILE, even while runs are being driven, and verify the copy."""
     faults = backed_up(_there(journal), file.absolute())
     heads = heads_of(file)
     both = f" and {visible(heads.name)}; keep both" if heads.exists() else ""
@@ -66,7 +66,7 @@ def prove(
     sample: Annotated[int, typer.Option(metavar="N", min=0, help="Also replay so many runs, picked at random.")] = 0,
     journal: JournalOption = None,
 ) -> None:
-    """Prove the journal: its pages, each run's chain and length, and that it folds. One line for each faulty run."""
+    """Verify the journal: its pages, and each run's chain, length and state. One line for each faulty run."""
 
     async def proved(store: JournalStore) -> list[RunFault]:
         ids = await store.beginning("", MOST)
@@ -99,9 +99,9 @@ def copied(
         str, typer.Option(metavar="AGE", help="Only runs that have changed in that time, such as 12h or 7d.")
     ] = "",
 ) -> None:
-    """Copy all runs to another journal, as they are. Again goes on where it was cut, and adds what is new.
+    """Copy all runs to another journal, unchanged. Run it again to finish a copy or to add what is new.
 
-    No worker takes up a copied run that has not ended before somebody says so: `surefoot resume` does.
+    No worker takes up an unfinished copied run until you say so with `surefoot resume`.
     """
 
     async def all_copied(here: JournalStore, there: JournalStore) -> tuple[int, list[str]]:
@@ -144,7 +144,7 @@ def pruned(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many runs would go.")] = False,
     journal: JournalOption = None,
 ) -> None:
-    """Remove whole runs that ended long ago, for good; never one whose records a fork or a later turn shares.
+    """Delete runs that ended long ago, for good; never one whose records a fork or a later turn shares.
 
     A line for each stays beside the journal: its id, the hash of its last record, who removed it and when.
     """
@@ -168,7 +168,7 @@ def import_(
     ] = Path("-"),
     journal: JournalOption = None,
 ) -> None:
-    """Take runs into the journal that were exported from another one, as they are. All of FILE is checked first."""
+    """Import runs that were exported from another journal, unchanged. All of FILE is checked first."""
 
     async def taken(store: JournalStore, lines: IO[str]) -> int:
         number, progress = 0, Progress("imported")
@@ -220,7 +220,7 @@ def accept(
     ] = False,
     journal: JournalOption = None,
 ) -> None:
-    """Let runs go on without their lost records. A call that only those mention may be made again: look first."""
+    """Let runs go on without their lost records. A call that only those mention may be repeated: check first."""
     if bool(runs) == everything:
         raise UsageError("name the runs to accept, or --all")
     path = _there(journal)
@@ -269,13 +269,13 @@ _FORMS = "SELECT form, made_by, to_char(at, 'YYYY-MM-DD HH24:MI') FROM surefoot.
 
 @tables.command(name="init")
 def init_tables(journal: UrlOption = None) -> None:
-    """Make the tables, as a user who may; `surefoot run` does so itself where it may."""
+    """Create the tables, as a user who may; `surefoot run` does so itself if it may."""
     _tell(journal, "upgrade")
 
 
 @tables.command(name="upgrade")
 def upgrade_tables(journal: UrlOption = None) -> None:
-    """Bring the tables to the form that this surefoot writes. There is no way back: make a backup first."""
+    """Upgrade the tables to the form that this surefoot writes. This cannot be undone: make a backup first."""
     _tell(journal, "upgrade")
 
 

@@ -42,22 +42,22 @@ _GIVEN = ("run", "status", "answer")
 def batch(
     *,
     options: Options,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Rows: .csv with a head, or .jsonl of objects.")],
-    task: Annotated[str, typer.Option("--task", help="The task of each row; {COLUMN} stands for that value of it.")],
-    out: Annotated[Path, typer.Option("--out", help="Where the rows go with their answers: .csv or .jsonl.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Rows: .csv with a header, or .jsonl of objects.")],
+    task: Annotated[str, typer.Option("--task", help="The task of each row; {COLUMN} is replaced by its value.")],
+    out: Annotated[Path, typer.Option("--out", help="Output file, the rows with their answers: .csv or .jsonl.")],
     attach: Annotated[
         list[str] | None,
         typer.Option("--attach", metavar="COLUMN", help="Attach this value as material, not instructions; repeatable."),
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 4,
-    name: Annotated[str, typer.Option("--id", help="The batch's id; without it, made of the rows and the task.")] = "",
+    name: Annotated[str, typer.Option("--id", help="The batch's id. Default: made of the rows and the task.")] = "",
     instructions: Annotated[str, typer.Option(help="Standing instructions for the model.")] = "",
     config: SettingsOption = None,
     journal: JournalOption = None,
 ) -> None:
-    """Run a task for each row of a file. Begun again, it does what is left: what has its answer keeps it.
+    """Run a task for each row of a file. Run it again to do the rows that have no answer yet.
 
-    What stands in a {COLUMN} counts as your own words; give texts of others with --attach.
+    The value of a {COLUMN} counts as your own words; pass other people's texts with --attach.
     """
     rows = rows_of(file)
     tasks = [task_of(task, attach or (), row, number) for number, row in enumerate(rows, 1)]

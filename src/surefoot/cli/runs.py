@@ -45,11 +45,11 @@ _PLAN = "For a run with --reasoner plan"
 def runs(
     *,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, newest first.")] = 20,
-    every: Annotated[bool, typer.Option("--all", help="Each turn of a chat, and what agents ask agents.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Each turn of a chat, runs made for other agents.")] = False,
     journal: JournalOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the newest runs; of a chat its newest turn, and none that an agent has made for another."""
+    """List the newest runs: of a chat its last turn alone, and no runs that one agent made for another."""
 
     async def listed(store: JournalStore) -> list[tuple[RunSummary, str]]:
         if every or as_json:
@@ -101,13 +101,13 @@ def show(
         typer.Option(metavar="FILE", help="Draw the plan and write it to this file.", rich_help_panel=_PLAN),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Only the plan and what came of it, as JSON.", rich_help_panel=_PLAN)
+        bool, typer.Option("--json", help="Only the plan and its results, as JSON.", rich_help_panel=_PLAN)
     ] = False,
     journal: JournalOption = None,
 ) -> None:
-    """Show a run step by step; for one with a plan, the plan and how far it has come, and with -v all that happened.
+    """Show a run step by step; if it has a plan, the plan and its progress, and with -v everything.
 
-    Of a damaged journal it shows what can be read, and then names the bad record.
+    If the journal is damaged, it shows what can be read, then names the bad record.
     """
     is_told, console, hint = events or follow or verbose, stdout(), journal_hint(journal)
     if sum(map(bool, (why, is_told, history, svg, as_json))) > 1 or (plan and (why or is_told)):
@@ -218,18 +218,18 @@ def approve(
     reason: Annotated[
         str, typer.Option("--reason", "--note", help="Why not; the model reads it. For a plan: asks for another.")
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Say yes without being asked, as a script must.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Say yes without being asked, for scripts.")] = False,
     outcome: Annotated[
         Settled | None, typer.Option(help="For a call in doubt: whether it took effect, or is given up.")
     ] = None,
     result: Annotated[str, typer.Option(help="With --outcome done: what the call returned, such as JSON.")] = "",
     journal: JournalOption = None,
 ) -> None:
-    """Show the question about a call that waits for a person, and take the answer. `resume` then goes on.
+    """Show the question about a call that waits for approval, and take your answer. Then `resume` the run.
 
     Only a typed yes, or --yes, allows the call. A "no" is put on record; with any other answer, or without a terminal,
     the question goes on waiting (exit code 6). CALL may be "plan", which signs the plan of a run and allows none of its
-    calls. Calls that wait for one reason are one question, answered by row; 2.0,2.1 names some of them.
+    calls. Calls that wait for the same reason are one question, answered row by row; 2.0,2.1 names some of them.
     """
     for is_wrong, why in (
         (refuse and yes, "--refuse and --yes contradict each other; leave one of them out"),
@@ -303,7 +303,7 @@ def settle(
     result: Annotated[str, typer.Option(help="With --done: what the call returned, for the model to read.")] = "",
     journal: JournalOption = None,
 ) -> None:
-    """Say whether an interrupted call took effect. A call that did not runs again at `resume`."""
+    """Say whether an interrupted call took effect. If it did not, `resume` runs it again."""
     if done is None:
         raise UsageError("say --done (it took effect) or --not-done (it did not, and runs again)")
     if result and not done:

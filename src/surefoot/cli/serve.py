@@ -37,7 +37,7 @@ _MCP_RIGHTS = "read,start"
 
 def serve(
     *,
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 7319,
     journal: JournalOption = None,
     agents: Annotated[
@@ -50,22 +50,22 @@ def serve(
         int | None, typer.Option(min=0, help="Runs driven at once; 0 only serves. Default: 8 for each core, up to 64.")
     ] = None,
     origin: Annotated[
-        list[str] | None, typer.Option(metavar="URL", help="Other page that may speak to it. Repeatable.")
+        list[str] | None, typer.Option(metavar="URL", help="Another page that may call it. Repeatable.")
     ] = None,
     host_name: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Further name that it has. Repeatable.")
+        list[str] | None, typer.Option(metavar="NAME", help="Another host name of this server. Repeatable.")
     ] = None,
     proxy: Annotated[str, typer.Option(metavar="ADDRESS", help="Proxy whose X-Forwarded headers are believed.")] = "",
-    grace: Annotated[float, typer.Option(min=0, help="Seconds for calls under way when it is told to end.")] = 30.0,
+    grace: Annotated[float, typer.Option(min=0, help="Seconds that calls under way get when it is stopped.")] = 30.0,
     notify: Annotated[
-        str, typer.Option(metavar="URL", help=f"Address to tell of each question; signed with ${SIGNED_WITH}.")
+        str, typer.Option(metavar="URL", help=f"Address that is sent each question, signed with ${SIGNED_WITH}.")
     ] = "",
-    notify_arguments: Annotated[bool, typer.Option("--notify-arguments", help="Tell it the arguments, too.")] = False,
+    notify_arguments: Annotated[bool, typer.Option("--notify-arguments", help="Send the arguments, too.")] = False,
     max_task: Annotated[int, typer.Option(metavar="KIB", min=1, help="Largest task, in KiB.", show_default=True)] = 256,
-    no_token: Annotated[bool, typer.Option("--no-token", help="All users of this machine may do everything.")] = False,
+    no_token: Annotated[bool, typer.Option("--no-token", help="Anyone on this machine may do everything.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Show runs, start them, and answer what they ask: a page and an HTTP API. Ends on Ctrl-C once runs are at rest."""
+    """Serve a page and an HTTP API to watch, start and answer runs. Ctrl-C stops it once its runs are at rest."""
     check_extra("serve")
     from surefoot.server.bounds import KIB, Limits  # noqa: PLC0415
     from surefoot.server.door import Names  # noqa: PLC0415  # what only this command needs loads here
@@ -150,9 +150,9 @@ async def _notify(url: str, site: Site, page: str, *, shows_arguments: bool) -> 
 @token_app.command("new")
 def new(
     *,
-    name: Annotated[str, typer.Argument(help="Whose it is; goes on record with every word.")],
+    name: Annotated[str, typer.Argument(help="Whose it is; goes on record with all they say.")],
     rights: Annotated[str, typer.Option(help="Of read, start, approve, cancel, admin; separated by commas.")] = "",
-    made_for: Annotated[str, typer.Option("--for", metavar="mcp", help="A client of the MCP endpoint.")] = "",
+    made_for: Annotated[str, typer.Option("--for", metavar="mcp", help="For a client of the MCP endpoint.")] = "",
     tenant: Annotated[str, typer.Option(help="Only the runs of this tenant.")] = "",
     agent: Annotated[list[str] | None, typer.Option(help="Only runs of this agent. Repeatable.")] = None,
     speaks_as: Annotated[str, typer.Option(help="Whose words its tasks are: person, program or model.")] = "person",

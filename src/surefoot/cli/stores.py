@@ -60,7 +60,7 @@ def add(
     directory: Annotated[str | None, typer.Option(help="Makes it a convention of this folder.")] = None,
     language: Annotated[str | None, typer.Option(help="Programming language that it is about.")] = None,
     kind: Annotated[Kind, typer.Option("--type", help="What kind of knowledge it is.")] = Kind.Fact,
-    confidence: Annotated[float, typer.Option(min=0, max=1, help="How sure it is.")] = 0.8,
+    confidence: Annotated[float, typer.Option(min=0, max=1, help="How certain it is, from 0 to 1.")] = 0.8,
     by: VouchOption = OPERATOR,
     store: StoreOption = None,
     root: RootOption = None,

@@ -20,7 +20,7 @@ from surefoot.types.ports import JournalStore
 if TYPE_CHECKING:
     from temporalio.client import Client
 
-app = typer.Typer(help="Runs that are workflows on Temporal.", no_args_is_help=True)
+app = typer.Typer(help="Runs driven as Temporal workflows.", no_args_is_help=True)
 
 AddressOption = Annotated[
     str,
@@ -82,7 +82,7 @@ def adopt(
     address: AddressOption = "",
     namespace: NamespaceOption = "",
 ) -> None:
-    """End the workflows of runs, whatever they are stuck at; a worker takes each run up anew, from its journal."""
+    """End the workflows of runs, whatever they are stuck at; a worker starts each run afresh from its journal."""
 
     async def adopted(_store: JournalStore, client: Client) -> int:
         from surefoot.engines.temporal.worker import adopt  # noqa: PLC0415  # needs temporalio

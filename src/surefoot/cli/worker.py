@@ -36,11 +36,11 @@ def worker(
     drive: Annotated[
         int | None, typer.Option(min=1, help="Runs driven at once. Default: 8 for each core, up to 64.")
     ] = None,
-    lease: Annotated[float, typer.Option(min=3, help="Seconds until others may take its runs if it is cut off.")] = 30,
-    grace: Annotated[float, typer.Option(min=0, help="Seconds for calls under way when it is told to end.")] = 30,
+    lease: Annotated[float, typer.Option(min=3, help="Seconds until others take its runs if it is cut off.")] = 30,
+    grace: Annotated[float, typer.Option(min=0, help="Seconds that calls under way get when it is stopped.")] = 30,
     once: Annotated[bool, typer.Option("--once", help="End when no run is ready.")] = False,
     engine: Annotated[
-        Literal["own", "temporal"], typer.Option(help="Who says when a run is worked on; see docs/temporal.md.")
+        Literal["own", "temporal"], typer.Option(help="What schedules the runs; see docs/temporal.md.")
     ] = "own",
     address: temporal.AddressOption = "",
     namespace: temporal.NamespaceOption = "",
@@ -48,9 +48,9 @@ def worker(
     activity: temporal.ActivityOption = "move",
     deployment: temporal.DeploymentOption = "",
 ) -> None:
-    """Drive runs that are ready: started elsewhere, answered, or left by a process that died. Ends on Ctrl-C.
+    """Drive runs that are ready: started elsewhere, answered, or left behind by a process that died. Ctrl-C stops it.
 
-    With --engine temporal they are workflows: --drive, --lease, --grace and --once do not count then.
+    With --engine temporal, runs are Temporal workflows, and --drive, --lease, --grace and --once have no effect.
     """
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(message)s", force=True)
     place = journal_path(journal)

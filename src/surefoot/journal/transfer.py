@@ -163,7 +163,7 @@ def pieces_in(lines: Iterable[str]) -> Iterator[Piece]:
             yield piece
     except (AttributeError, KeyError, TypeError, ValueError, JournalError) as error:
         told = f"{type(error).__name__}: {error}" if isinstance(error, AttributeError | KeyError | TypeError) else error
-        raise JournalError(f"line {number} cannot be taken in: {told}; get the file again, whole") from error
+        raise JournalError(f"line {number} cannot be imported: {told}; export the runs again") from error
 
 
 async def take_in(store: JournalStore, lines: Iterable[str]) -> AsyncIterator[Moved]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Literal, cast
 
 from surefoot.types.dataclass import dataclass, replace
-from surefoot.types.errors import ConfigError
+from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.plan import PlanConfig
@@ -56,7 +56,7 @@ class Budget(Settings):
     max_steps: int | None = setting(
         _Unsaid(50),
         or_none(whole(1), "no limit"),
-        "requests to a model, those of the judge and the sanitiser among them, and turns made without one",
+        "requests to a model, including those of the judge and the sanitiser, and turns made without one",
         option="--max-steps",
     )
     max_tokens: int | None = setting(
@@ -71,7 +71,7 @@ class Budget(Settings):
     max_seconds: float | None = setting(
         None,
         or_none(above_zero, "no limit"),
-        "seconds in which somebody drives the run, not those in which it waits for a person",
+        "seconds that the run is being driven; waiting for a person does not count",
         option="--max-seconds",
     )
     reserve: float = setting(
@@ -185,12 +185,12 @@ TABLES: Mapping[str, type[Settings]] = {
 def checked_config(given: object, *, guard: bool | GuardConfig = False) -> LoopConfig:
     """The configuration that was given, with a `guard` besides; True is one with its defaults.
 
-    Raises `ConfigError` for anything else, also for None, and for a guard that is given twice.
+    Raises `ConfigError` for anything else, also for None, and `UsageError` for a guard that is given twice.
     """
     if not isinstance(given, LoopConfig):
         raise ConfigError("config", given, "give a LoopConfig, or leave it out for the default")
     if guard is False:
         return given
     if given.guard is not None:
-        raise ConfigError("guard", guard, "it is given twice; leave it out here, or in the config")
+        raise UsageError("the guard is given twice: leave out `guard=`, and set it in the config: LoopConfig(guard=…)")
     return replace(given, guard=GuardConfig() if guard is True else guard)

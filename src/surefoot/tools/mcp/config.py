@@ -225,4 +225,4 @@ def _read(path: Path) -> object:
         raise ConfigError("mcp", str(path), f"cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # the cause would show the text, which may hold secrets
         line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise ConfigError("mcp", str(path), f"is not valid JSON{line}") from None
+        raise ConfigError("mcp", str(path), f"not valid JSON{line}") from None
