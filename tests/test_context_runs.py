@@ -173,7 +173,7 @@ async def stone(n: int) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["native", "schema", "text"])
 async def test_without_a_window_a_late_step_does_no_more_than_an_early_one(mode: CallMode) -> None:
-    early, late = 40, 840
+    early, late = 40, 440
     model = Counted(mode, early, late)
     config = LoopConfig(budget=Budget(max_steps=late + 2))
     run = await Agent(FunctionModel(model.reply, modes=(mode,)), [stone], config=config).run("Look under every stone.")

@@ -1,6 +1,6 @@
 """What holds of every planned run, whatever models propose and tools do. Source: spec/planning.md, section 19.
 
-Quick: some hundreds of runs. Slow: thousands, and the death of the process before every append of some of them.
+Quick: some hundreds of runs. Slow: the death of the process before every append of some of them. Scale: thousands.
 """
 
 from collections import Counter
@@ -246,7 +246,6 @@ def check_death(setting: Setting, dies_at: int) -> bool:
 
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-SLOW = settings(QUICK, max_examples=5_000)
 
 
 @QUICK
@@ -255,8 +254,8 @@ def test_what_holds_of_every_run(setting: Setting) -> None:
     check_run(setting)
 
 
-@pytest.mark.slow
-@SLOW
+@pytest.mark.scale
+@settings(QUICK, max_examples=5_000)
 @given(runs())
 def test_what_holds_of_thousands_of_runs(setting: Setting) -> None:
     check_run(setting)
@@ -270,7 +269,7 @@ def test_a_death_before_an_append_repeats_nothing_and_changes_no_end(setting: Se
 
 
 @pytest.mark.slow
-@settings(QUICK, max_examples=40)
+@settings(QUICK, max_examples=15)
 @given(runs(most_parallel=2))
 def test_a_death_before_every_append_repeats_nothing_and_changes_no_end(setting: Setting) -> None:
     dies_at = 1

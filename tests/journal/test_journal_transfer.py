@@ -77,7 +77,7 @@ async def copied(source: JournalStore, target: JournalStore, since: float | None
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("runs", [20, pytest.param(RUNS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [20, pytest.param(RUNS, marks=pytest.mark.scale)])
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_copy_there_and_back_is_the_same(kind: str, runs: int, made: Made, tmp_path: Path) -> None:
     dice = random.Random(7)  # noqa: S311  # no secret

@@ -98,17 +98,11 @@ async def cut_at_random(store: JournalStore, cuts: int, seed: int) -> None:
             done += proxy.cuts - before
 
 
+@pytest.mark.parametrize("times", [100, pytest.param(1_000, marks=pytest.mark.scale)])
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-async def test_a_stream_that_is_cut_anywhere_is_joined_again(kind: str, tmp_path: Path) -> None:
+async def test_a_stream_that_is_cut_anywhere_is_joined_again(kind: str, times: int, tmp_path: Path) -> None:
     store = MemoryJournal() if kind == "memory" else SqliteJournal(tmp_path / "journal.db")
-    await cut_at_random(store, 100, 7)
-    await store.aclose()
-
-
-@pytest.mark.slow
-async def test_a_stream_that_is_cut_a_thousand_times_is_joined_again(tmp_path: Path) -> None:
-    store = SqliteJournal(tmp_path / "journal.db")
-    await cut_at_random(store, 1_000, 11)
+    await cut_at_random(store, times, 7)
     await store.aclose()
 
 
