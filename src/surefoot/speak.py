@@ -222,11 +222,14 @@ def _named(call_id: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 class Voice(Generic[Out_co]):
-    """What a person may say to the runs of an agent, by whom it is said in full: `by` is their name."""
+    """What a person may say to the runs of an agent, or to all of a journal; `by` is their name."""
 
     config: LoopConfig
     _store: JournalStore
     _shape: Shape[Out_co] | None
+
+    def __init__(self, store: JournalStore) -> None:
+        self.config, self._store, self._shape = LoopConfig(), store, None
 
     async def settle(self, run_id: str, call_id: str, outcome: Outcome, *, by: str, result: str = "") -> Run[Out_co]:
         """Say what became of a call in doubt: "done" (with `result`), "not_done" (it runs again), or "abandoned".

@@ -22,11 +22,12 @@ from surefoot.cli.live import Progress, put, stderr, stdout
 from surefoot.cli.options import JournalOption, Options, SettingsOption, VerboseOption, takes_options
 from surefoot.cli.recipes import Recipe, keep_recipe
 from surefoot.cli.runs import answer_on
-from surefoot.cli.setup import Found, find, journal_hint, journal_path, question_within, speaker, tools_of, with_journal
+from surefoot.cli.setup import Found, find, journal_hint, journal_path, question_within, tools_of, with_journal
 from surefoot.core.state.state import EMPTY, State
 from surefoot.core.state.window import READ_RESULT
 from surefoot.run import Run
 from surefoot.runtime.world import Watch
+from surefoot.speak import Voice
 from surefoot.telling.text import Line, visible
 from surefoot.telling.why import why
 from surefoot.types.errors import UsageError
@@ -167,9 +168,9 @@ class _Room:
     def _say(self, run_id: str, allowed: Sequence[str], refused: Sequence[str]) -> None:
         name = getpass.getuser()
         if allowed:
-            with_journal(self.journal, lambda store: speaker(store).approve(run_id, allowed, by=name))
+            with_journal(self.journal, lambda store: Voice(store).approve(run_id, allowed, by=name))
         else:
-            with_journal(self.journal, lambda store: speaker(store).refuse(run_id, refused, by=name))
+            with_journal(self.journal, lambda store: Voice(store).refuse(run_id, refused, by=name))
 
     def _state(self) -> State:
         """How the newest turn stands; nothing, where none was begun."""

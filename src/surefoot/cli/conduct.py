@@ -52,7 +52,6 @@ from surefoot.cli.setup import (
     recipe_from,
     schema_in,
     served,
-    speaker,
     tools_of,
     with_journal,
 )
@@ -62,6 +61,7 @@ from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import EMPTY, State
 from surefoot.run import Run, new_run_id
 from surefoot.runtime.world import Watch
+from surefoot.speak import Voice
 from surefoot.telling.question import plan_question
 from surefoot.telling.text import Line, visible
 from surefoot.types.attachments import Attachment
@@ -373,9 +373,9 @@ def _word_on_plan(agent: Agent, journal: str | None, state: State, by: str) -> W
 
     async def spoken(store: JournalStore) -> Found:
         if said == "yes":
-            await speaker(store).approve(state.run_id, PLAN, by=name)
+            await Voice(store).approve(state.run_id, PLAN, by=name)
         else:
-            await speaker(store).refuse(state.run_id, PLAN, by=name, reason="" if said == "no" else said)
+            await Voice(store).refuse(state.run_id, PLAN, by=name, reason="" if said == "no" else said)
         return await find(store, state.run_id)
 
     new = with_journal(journal, spoken).records[state.seen :]

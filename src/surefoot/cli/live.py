@@ -261,18 +261,6 @@ class PlanProgress(Progress):
         self._draw()
         super().over(run, hint)
 
-    def _inside(self, news: Inside, indent: int = 4) -> list[Line]:
-        """The lines of what happens in the run of an agent; none of one whose beginning was not seen."""
-        item = news.item
-        if isinstance(item, Inside):
-            return self._inside(item, indent + 4)
-        width = self._console.width - indent
-        teller = self._asked.setdefault(news.run_id, Teller(EMPTY, width=width, detail=self._detail))
-        if not isinstance(item, RunStarted) and (teller.state.task is None or not isinstance(item, get_args(Event))):
-            return []
-        told = teller.tell(cast("Event", item), self._clock())
-        return [replace(line, indent=line.indent + indent) for line in told]
-
     def _show(self, event: Event) -> None:
         """Note when steps began and ended; what the table does not show itself stays above it."""
         at = self._clock()

@@ -12,7 +12,6 @@ from typing import Annotated, TextIO
 
 import typer
 
-from surefoot.agent import Agent
 from surefoot.chat import is_next_turn
 from surefoot.cli.exits import CODES, DONE, JOURNAL_TROUBLE
 from surefoot.cli.lines import READY, closing, dollars, ending_lines, header, listing
@@ -20,7 +19,7 @@ from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, CallArgument, JournalOption, JsonOption, RunArgument, Settled, VerboseOption
 from surefoot.cli.picture import write_picture
 from surefoot.cli.plan_table import LATEST, as_fold, as_of, plan_shown, planning_of
-from surefoot.cli.setup import Found, find, journal_hint, question_within, speaker, with_journal, within
+from surefoot.cli.setup import Found, find, journal_hint, question_within, with_journal, within
 from surefoot.cli.teller import Teller
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay as replayed
@@ -29,8 +28,8 @@ from surefoot.core.plan.history import history as history_of
 from surefoot.core.state.state import EMPTY
 from surefoot.core.text.urls import redacted
 from surefoot.delegate import inner_run_id
-from surefoot.journal.memory import store_of
 from surefoot.run import Run
+from surefoot.speak import Voice
 from surefoot.telling.text import Line, json_line, one_line, visible, without_password, written
 from surefoot.telling.why import why as reasons
 from surefoot.types.errors import AnswerLate, UsageError
@@ -241,24 +240,24 @@ def approve(
             raise UsageError(why)
     named = [one for one in call.split(",") if one]
 
-    async def spoken(agent: Agent, found: Found) -> Run:
+    async def spoken(store: JournalStore, found: Found) -> Run:
         if outcome is not None:
             settled: Outcome = "abandoned" if outcome == "abandon" else "done" if outcome == "done" else "not_done"
-            return await agent.settle(found.run_id, call, settled, by=by, result=result)
+            return await Voice(store).settle(found.run_id, call, settled, by=by, result=result)
         group = next((one for one in Run.of(found.state).questions if any(call.id in named for call in one)), ())
         is_asked = not (refuse or yes or call == PLAN)
         rows = [one for one in group if one.id in named or (is_asked and len(named) == 1)]
         for number, one in enumerate(rows, 1):  # of what does not wait, the agent says what is wrong
             place = [Line(f"row {number} of {len(rows)}", "dim")] if len(rows) > 1 else []
-            put(stdout(), place + await question_within(store_of(agent.journal), found, one))
+            put(stdout(), place + await question_within(store, found, one))
         allowed, refused = ([], named) if refuse else (named, [])
         if rows and is_asked:
             ids, picked = [one.id for one in rows], answer_on(sys.stdin, len(rows))
             allowed, refused = [ids[at - 1] for at in picked or ()], ids if picked == [] else []
         if allowed:
-            run, said = await agent.approve(found.run_id, allowed, by=by), "allowed"
+            run, said = await Voice(store).approve(found.run_id, allowed, by=by), "allowed"
         elif refused:
-            run, said = await agent.refuse(found.run_id, refused, by=by, reason=reason), "refused"
+            run, said = await Voice(store).refuse(found.run_id, refused, by=by, reason=reason), "refused"
         else:
             put(stdout(), [Line(_NO_ANSWER[sys.stdin.isatty()], "warn")])
             return Run.of(found.state)
@@ -309,8 +308,8 @@ def settle(
     if result and not done:
         raise UsageError("--result goes with --done")
 
-    async def spoken(agent: Agent, found: Found) -> Run:
-        return await agent.settle(found.run_id, call, "done" if done else "not_done", by=by, result=result)
+    async def spoken(store: JournalStore, found: Found) -> Run:
+        return await Voice(store).settle(found.run_id, call, "done" if done else "not_done", by=by, result=result)
 
     _speak(run_id, journal, spoken)
 
@@ -318,20 +317,22 @@ def settle(
 def cancel(run_id: RunArgument, by: ByOption, journal: JournalOption = None) -> None:
     """End a run that no process is driving."""
 
-    async def spoken(agent: Agent, found: Found) -> Run:
-        return await agent.cancel(found.run_id, by=by)
+    async def spoken(store: JournalStore, found: Found) -> Run:
+        return await Voice(store).cancel(found.run_id, by=by)
 
     _speak(run_id, journal, spoken)
 
 
-def _speak(given: str, journal: str | None, word: Callable[[Agent, Found], Coroutine[object, object, Run]]) -> Run:
+def _speak(
+    given: str, journal: str | None, word: Callable[[JournalStore, Found], Coroutine[object, object, Run]]
+) -> Run:
     """Put a person's word on record, and tell how the run stands now."""
     hint = journal_hint(journal)
 
     async def spoken(store: JournalStore) -> Run:
         found = (await find(store, given, hint)).whole()
         try:
-            return await word(speaker(store), found)
+            return await word(store, found)
         except AnswerLate as late:
             raise UsageError(f"{late}: surefoot resume {found.run_id}{hint}") from late
 

@@ -40,7 +40,7 @@ from surefoot.tools.mcp.servers import McpServers
 from surefoot.tools.workspace import Place, Workspace
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import JournalError, UsageError
-from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings, Traits
+from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.ports import JournalStore, Recorded, Tool
 
 T = TypeVar("T")
@@ -343,11 +343,6 @@ def check_tools(state: State, tools: Sequence[Tool], recipe: Recipe) -> None:
         )
 
 
-def speaker(store: JournalStore) -> Agent:
-    """An agent that only puts a person's word on record: it has no model to ask."""
-    return Agent(_NoModel(), journal=store)
-
-
 class _Unbelieved(Workspace):
     """The files below a root, but none that surefoot itself believes: the journal, recipes, settings, tools' files."""
 
@@ -375,26 +370,3 @@ class _Unbelieved(Workspace):
 def _folded(path: Path) -> Path:
     """Where a path really leads, in the case that all file systems agree on."""
     return Path(str(path.resolve()).casefold())
-
-
-class _NoModel:
-    """Stands where an agent needs a model that will not be asked."""
-
-    @property
-    def name(self) -> str:
-        return "none"
-
-    @property
-    def modes(self) -> tuple[CallMode, ...]:
-        return ("text",)
-
-    @property
-    def traits(self) -> Traits:
-        return {}
-
-    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:  # noqa: ARG002 - as `Model` has it
-        """Never asked."""
-        raise UsageError("no model was chosen")
-
-    async def aclose(self) -> None:
-        """Nothing to give back."""
