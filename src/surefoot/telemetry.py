@@ -14,12 +14,11 @@ import sys
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from surefoot import telemetry_names as names
 from surefoot.types.events import Event
-from surefoot.types.ports import Durability, Place, Recorded, RunJournal
-from surefoot.types.words import Posted
+from surefoot.types.ports import Place, Recorded, RunJournal
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -224,17 +223,9 @@ class _Timed:
     def __getattr__(self, name: str) -> object:
         return getattr(self._journal, name)
 
-    async def append(
-        self,
-        events: Sequence[Event],
-        durability: Durability = "soon",
-        *,
-        heard: Sequence[Posted] = (),
-        at: float | None = None,
-        place: Place | None = None,
-    ) -> Place:
+    async def append(self, *given: Any, **more: Any) -> Place:  # Any: passed on as they are
         """As `RunJournal` has it."""
         since_s = time.perf_counter()
-        stands = await self._journal.append(events, durability, heard=heard, at=at, place=place)
+        stands = await self._journal.append(*given, **more)
         self._figures.appended.record(time.perf_counter() - since_s)
         return stands

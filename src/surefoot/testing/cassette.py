@@ -27,9 +27,7 @@ from surefoot.models.wrapper import WrappedModel
 from surefoot.run import Run
 from surefoot.runtime.cast import ModelChoice
 from surefoot.runtime.drive import drive
-from surefoot.runtime.offers import Offered
 from surefoot.runtime.services import RunServices
-from surefoot.runtime.under_way import Leave
 from surefoot.runtime.world import Watch
 from surefoot.testing.models import FunctionModel
 from surefoot.testing.tape import Miss, PlayedHands, PlayedRun, PlayedStore
@@ -201,35 +199,11 @@ class _RecordedAgent(Agent):
 
     __slots__ = ()
 
-    async def _drive(
-        self,
-        journal: RunJournal,
-        first: Sequence[Event],
-        watch: Watch | None,
-        given: Mapping[ServiceKey, object],
-        words: Sequence[Posted] = (),
-        *,
-        stream: bool,
-        state: State = EMPTY,
-        offered: Offered | None = None,
-        drives: bool = True,
-        leave: Leave | None = None,
-    ) -> Run:
+    async def _drive(self, *given: Any, **more: Any) -> Run:  # as the agent has it
         recording = cast("_Recording", self._store)  # the cassette made both
         recording.driving += 1
         try:
-            return await super()._drive(
-                journal,
-                first,
-                watch,
-                given,
-                words,
-                stream=stream,
-                state=state,
-                offered=offered,
-                drives=drives,
-                leave=leave,
-            )
+            return await super()._drive(*given, **more)
         finally:
             recording.driving -= 1
             if not recording.driving:
@@ -245,14 +219,12 @@ class _PlayedAgent(Agent):
         journal: RunJournal,
         first: Sequence[Event],
         watch: Watch | None,
-        given: Mapping[ServiceKey, object],  # noqa: ARG002 - of the agent, and so `offered`
+        given: Mapping[ServiceKey, object],  # noqa: ARG002 - of the agent
         words: Sequence[Posted] = (),
         *,
         stream: bool,
         state: State = EMPTY,
-        offered: Offered | None = None,  # noqa: ARG002
-        drives: bool = True,  # noqa: ARG002
-        leave: Leave | None = None,  # noqa: ARG002
+        **_: object,
     ) -> Run:
         run = cast("PlayedRun", journal)  # the cassette made the store that it comes from
         await run.append(first, heard=words)

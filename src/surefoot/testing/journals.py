@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from types import CoroutineType
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from surefoot.journal.codec import decode, decode_catalogue, digest_of, encode, rows_of
 from surefoot.types.events import VERSION, Event
 from surefoot.types.ports import (
-    EVERY_RUN,
     NO_RECORDS,
-    Claimed,
     Durability,
     JournalStore,
     Place,
-    Recorded,
-    RunFilter,
     RunJournal,
-    RunPage,
-    RunSummary,
     Standing,
 )
-from surefoot.types.words import Posted, Word
+from surefoot.types.words import Posted
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Operation = Literal["open", "append", "put_blob", "release"]
 """What a process does to its journal, and so when it can die."""
@@ -34,79 +32,36 @@ class Crash(BaseException):  # it is not an error that a program could meet
 
 
 class _AroundStore:
-    """A journal store that passes on what its kinds do not change. `settle` comes before each such call."""
+    """A journal store that passes on what its kinds do not change; `settle` comes before what needs its newest."""
 
     def __init__(self, store: JournalStore) -> None:
         self._store = store
         self.side = store.side
         self.origin, self.rows, self.adopt, self.sweep = store.origin, store.rows, store.adopt, store.sweep
-        self.subscribe = store.subscribe
+        self.subscribe, self.changes = store.subscribe, store.changes
+        self.renew, self.put_blob = store.renew, store.put_blob
+        settled = self._settled
+        self.fork, self.delete, self.claim = settled(store.fork), settled(store.delete), settled(store.claim)
+        self.runs, self.list, self.count = settled(store.runs), settled(store.list), settled(store.count)
+        self.summary, self.beginning = settled(store.summary), settled(store.beginning)
+        self.read_recorded, self.get_blob = settled(store.read_recorded), settled(store.get_blob)
+        self.say, self.posted = settled(store.say), settled(store.posted)
 
     async def settle(self) -> None:
         """Give the store behind what it needs to know."""
 
-    async def fork(self, parent: str, at: int, run_id: str) -> None:
-        await self.settle()
-        await self._store.fork(parent, at, run_id)
-
-    async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
-        await self.settle()
-        return await self._store.runs(limit)
-
-    async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
-        await self.settle()
-        return await self._store.beginning(prefix, limit)
-
-    async def read_recorded(
-        self, run_id: str, since: int = 0, limit: int | None = None
-    ) -> tuple[Sequence[Recorded], str]:
-        await self.settle()
-        return await self._store.read_recorded(run_id, since, limit)
-
-    async def say(self, run_id: str, word: Word, *, key: str = "") -> Posted:
-        await self.settle()
-        return await self._store.say(run_id, word, key=key)
-
-    async def posted(self, run_id: str, number: int) -> Posted:
-        await self.settle()
-        return await self._store.posted(run_id, number)
-
-    async def list(self, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> RunPage:
-        await self.settle()
-        return await self._store.list(wanted, after, limit)
-
-    async def count(self, wanted: RunFilter = EVERY_RUN, most: int = 10_000) -> int:
-        await self.settle()
-        return await self._store.count(wanted, most)
-
-    async def summary(self, run_id: str) -> RunSummary:
-        await self.settle()
-        return await self._store.summary(run_id)
-
-    def changes(self, since: int | None = None) -> AsyncIterator[RunSummary]:
-        return self._store.changes(since)
-
-    async def delete(self, run_id: str) -> None:
-        await self.settle()
-        await self._store.delete(run_id)
-
-    async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
-        await self.settle()
-        return await self._store.claim(agents, limit, lease_s)
-
-    async def renew(self, lease_s: float) -> Collection[str]:
-        return await self._store.renew(lease_s)
-
-    async def put_blob(self, run_id: str, data: bytes) -> str:
-        return await self._store.put_blob(run_id, data)
-
-    async def get_blob(self, digest: str) -> bytes:
-        await self.settle()
-        return await self._store.get_blob(digest)
-
     async def aclose(self) -> None:
         await self.settle()
         await self._store.aclose()
+
+    def _settled(self, call: Callable[P, CoroutineType[Any, Any, T]]) -> Callable[P, CoroutineType[Any, Any, T]]:
+        """That call of the store, which is settled first."""
+
+        async def made(*args: P.args, **keywords: P.kwargs) -> T:
+            await self.settle()
+            return await call(*args, **keywords)
+
+        return made
 
 
 class CheckedJournal(_AroundStore):
@@ -140,18 +95,10 @@ class AroundRun:
 
 
 class _CheckedRun(AroundRun):
-    async def append(
-        self,
-        events: Sequence[Event],
-        durability: Durability = "soon",
-        *,
-        heard: Sequence[Posted] = (),
-        at: float | None = None,
-        place: Place | None = None,
-    ) -> Place:
+    async def append(self, events: Sequence[Event], *given: Any, **more: Any) -> Place:  # Any: passed on as they are
         for event in events:
             check_comes_back(event)
-        return await self._journal.append(events, durability, heard=heard, at=at, place=place)
+        return await self._journal.append(events, *given, **more)
 
 
 def check_comes_back(event: Event) -> None:

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
@@ -42,10 +42,9 @@ from surefoot.types.events import (
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, TextDelta
 from surefoot.types.moves import Act, Think, WorldMove
 from surefoot.types.outcomes import Cancelled
-from surefoot.types.ports import Durability, Place, RunJournal
+from surefoot.types.ports import Place, RunJournal
 from surefoot.types.task import Task
 from surefoot.types.tools import ToolSpec
-from surefoot.types.words import Posted
 
 _MOST_RUNS = 10_000
 _EXCERPT = 60
@@ -193,15 +192,7 @@ class PlayedRun(AroundRun):
             raise UsageError(f"run {self.run_id} has no records yet")
         return self._tape
 
-    async def append(
-        self,
-        events: Sequence[Event],
-        durability: Durability = "soon",
-        *,
-        heard: Sequence[Posted] = (),
-        at: float | None = None,
-        place: Place | None = None,
-    ) -> Place:
+    async def append(self, events: Sequence[Event], *given: Any, **more: Any) -> Place:  # Any: passed on as they are
         for ahead, event in enumerate(events):
             if self._tape is None and isinstance(event, RunStarted):
                 self._tape = self.store.take(self.run_id, event)
@@ -224,7 +215,7 @@ class PlayedRun(AroundRun):
                 raise await self.broken_off()
             told = differing(encoded(was) if was else "nothing", encoded(event))
             raise self.store.miss(f"record {at} of {_named(tape)} {told}")
-        stands = await self._journal.append(events, durability, heard=heard, at=at, place=place)
+        stands = await self._journal.append(events, *given, **more)
         self.tape.advance(len(events))
         return stands
 
