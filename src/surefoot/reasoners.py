@@ -11,7 +11,7 @@ from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Literal, Self
 
 from surefoot.agent import Agent
@@ -22,6 +22,7 @@ from surefoot.core.state.state import State
 from surefoot.journal.memory import store_of
 from surefoot.recall import ReasonerMemory, delivered, note_on, run_id_of
 from surefoot.run import NoAnswer, Run, new_run_id
+from surefoot.runtime.background import Held
 from surefoot.runtime.cast import Thinking
 from surefoot.service import Functions, ModelService
 from surefoot.types.config import LoopConfig, checked_config
@@ -61,7 +62,7 @@ class Answer(str):
         return self.run.deliverable
 
 
-class ModelReasoner:
+class ModelReasoner(Held):
     """What both reasoners share. Use `MonoModelReasoner` or `DualModelReasoner`.
 
     `agent` is the recipe that they run by: `await reasoner.agent.resume(answer.run.id)`, or `approve`, `fork`, ….
@@ -74,6 +75,7 @@ class ModelReasoner:
         if memory not in ("fresh", "resume"):
             raise UsageError(f"unknown memory {memory!r}; choose fresh or resume")
         self.agent = agent
+        self._used = (agent,)
         self._store = store
         self._memory: Memory = memory
 
@@ -127,18 +129,6 @@ class ModelReasoner:
             return ReasonerMemory.of(attempts[-1])
         recorded, _ = await self._store.read_recorded(of if isinstance(of, str) else of.id)
         return ReasonerMemory.of(fold(record.event for record in recorded))
-
-    async def aclose(self) -> None:
-        """Give back connections and files. The reasoner can be used again afterwards."""
-        await self.agent.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def _run(self, task: Task) -> Run:
         attempts = await self._attempts(task) if task.job else []

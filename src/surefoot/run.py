@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, cast
@@ -33,6 +33,9 @@ else:  # a default is for type checkers alone
     from typing import TypeVar
 
     Out, Out_co = TypeVar("Out"), TypeVar("Out_co", covariant=True)
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)  # with slots, `Run[Trip](…)` cannot be made
@@ -135,29 +138,22 @@ Stream = AsyncIterator[Event | Signal | Run[Out]]
 
 
 async def stream_of(
-    start: Callable[[Callable[[Event | Signal], None]], Coroutine[object, object, Run[Out]]],
-) -> Stream[Out]:
-    """What a run that is started with a watch does, as it happens; the `Run` comes last. Closing it cancels the run."""
-    seen: asyncio.Queue[Event | Signal | Run[Out]] = asyncio.Queue()
+    start: Callable[[Callable[[S], None]], Coroutine[object, object, T]],
+) -> AsyncGenerator[S | T]:
+    """What is seen of something that is started with a watch, as it happens; what it gives comes last.
+
+    Closing it cancels that. Raises what it raises, once all that was seen before is given.
+    """
+    seen: asyncio.Queue[S | None] = asyncio.Queue()
     running = asyncio.ensure_future(start(seen.put_nowait))
-    running.add_done_callback(
-        lambda done: None if done.cancelled() or done.exception() else seen.put_nowait(done.result())
-    )
-    getting = asyncio.ensure_future(seen.get())
+    running.add_done_callback(lambda _: seen.put_nowait(None))
     try:
-        while True:
-            await asyncio.wait((getting, running), return_when=asyncio.FIRST_COMPLETED)
-            if not getting.done():
-                running.result()  # raises what went wrong, or the run is about to be put
-                await asyncio.wait((getting,))
-            yield (item := getting.result())
-            if isinstance(item, Run):
-                return
-            getting = asyncio.ensure_future(seen.get())
+        while (item := await seen.get()) is not None:
+            yield item
+        yield running.result()
     finally:
-        getting.cancel()
         running.cancel()
-        await asyncio.wait((running, getting))
+        await asyncio.gather(running, return_exceptions=True)
 
 
 class NoAnswer(SurefootError):

@@ -7,12 +7,11 @@ calls of a reply go through the same table of moves, the same gate and the same 
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Literal
 
 from surefoot.core.loop.fold import fold
@@ -28,8 +27,9 @@ from surefoot.core.view.shape import step_in_tags, step_schema
 from surefoot.journal.memory import MemoryJournal, store_of
 from surefoot.models.names import resolve
 from surefoot.prompts.load import template
-from surefoot.run import new_run_id
+from surefoot.run import new_run_id, stream_of
 from surefoot.runtime.ask import reply_of
+from surefoot.runtime.background import Held
 from surefoot.runtime.cast import cast_of
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import LiveHands
@@ -58,7 +58,7 @@ Functions = Sequence[Tool | Callable[..., object]]
 """Tools as a developer hands them over."""
 
 
-class ModelService:
+class ModelService(Held):
     """A model that can be asked once, and whose tagged or native calls can be carried out. Keeps no conversation.
 
     `model` is `provider:model` or any `Model`; timeouts, retry and the circuit breaker are in what the name resolves
@@ -66,8 +66,6 @@ class ModelService:
     `JournalStore`, a path for SQLite, or None for memory that is given up with each batch. `call_mode` "auto" hands
     over tools natively where model and endpoint can, else as text.
     """
-
-    __slots__ = ("_cast", "_learnt", "_services", "_store", "config", "settings")
 
     def __init__(
         self,
@@ -90,6 +88,7 @@ class ModelService:
         self._cast = cast_of(ONCE, {SOLO: (resolved,)}, {SOLO: settings}, call_mode)
         self._services = services_of(checked_services(services))
         self._store = store_of(journal) if journal is not None else None
+        self._used = (self.model,) if self._store is None else (self._store, self.model)
         self._learnt: dict[str, str] = {}
 
     def __repr__(self) -> str:
@@ -132,7 +131,8 @@ class ModelService:
         Nothing is sent before the first item is asked for. Closing the iterator (`contextlib.aclosing`) closes the
         request. Raises as `generate` does.
         """
-        return self._streamed(self._asked(sys_prompt, messages, tools, settings, context))
+        asked = replace(self._asked(sys_prompt, messages, tools, settings, context), stream=True)
+        return stream_of(lambda emit: self._reply(asked, emit))
 
     async def call_function(
         self,
@@ -183,20 +183,6 @@ class ModelService:
         told = "\n\n".join(map(_tagged, results))
         return (ModelMessage("user", told),) if told else ()
 
-    async def aclose(self) -> None:
-        """Give back connections and files. The service can be used again afterwards."""
-        await self.model.aclose()
-        if self._store is not None:
-            await self._store.aclose()
-
-    async def __aenter__(self) -> ModelService:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
     def _asked(
         self,
         sys_prompt: str,
@@ -216,18 +202,6 @@ class ModelService:
             settings=settings or self.settings,
             deadline_s=context.deadline_s if context else None,
         )
-
-    async def _streamed(self, asked: ModelRequest) -> AsyncGenerator[ModelSignal | ModelMessage]:
-        seen: asyncio.Queue[ModelSignal | None] = asyncio.Queue()
-        asking = asyncio.ensure_future(self._reply(replace(asked, stream=True), seen.put_nowait))
-        asking.add_done_callback(lambda _: seen.put_nowait(None))
-        try:
-            while (signal := await seen.get()) is not None:
-                yield signal
-            yield asking.result()
-        finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
 
     async def _reply(self, asked: ModelRequest, emit: Emit | None) -> ModelMessage:
         reply = await reply_of(self._learning(asked, emit), self.model.name, asked.deadline_s)
