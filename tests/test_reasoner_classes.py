@@ -11,6 +11,7 @@ from typing import Literal
 import pytest
 
 from cases import cases
+from records import events_of
 from surefoot import (
     Budget,
     DualModelReasoner,
@@ -31,9 +32,8 @@ from surefoot.recall import ReasonerMemory
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.errors import ModelRefused
-from surefoot.types.events import CallEnded, Event, RunEnded, RunResumed
+from surefoot.types.events import CallEnded, RunEnded, RunResumed
 from surefoot.types.messages import CallMode, ModelRequest, NativeCall
-from surefoot.types.ports import JournalStore
 
 pytestmark = pytest.mark.anyio
 
@@ -51,12 +51,6 @@ def exam_score(name: str) -> int:
 
 def tagged(name: str, /, **args: object) -> str:
     return f"<function_call>{json.dumps({'name': name, 'args': args})}</function_call>"
-
-
-async def events_of(store: JournalStore, run_id: str) -> list[Event]:
-    recorded, wrong = await store.read_recorded(run_id)
-    assert wrong == ""
-    return [record.event for record in recorded]
 
 
 def seen_by(model: FunctionModel, at: int) -> str:

@@ -13,6 +13,7 @@ from typing import Annotated, cast
 import pytest
 
 from cases import cases
+from records import events_of
 from surefoot import (
     FunctionCallResult,
     Inject,
@@ -36,7 +37,6 @@ from surefoot.testing.conformance import expand
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.types.errors import ModelError, ModelRefused, TraitRefused
-from surefoot.types.events import Event
 from surefoot.types.messages import ModelRequest, NativeCall, TextDelta
 from surefoot.types.ports import ServiceKey
 from surefoot.types.tools import ToolSpec
@@ -66,12 +66,6 @@ def call(name: str, objective: str = "", /, **args: object) -> str:
 def service(*script: str | ModelMessage | ModelError, **options: object) -> tuple[ModelService, ScriptedModel]:
     model = ScriptedModel(list(script))
     return ModelService(model, **options), model  # type: ignore[reportArgumentType]  # options of each test
-
-
-async def events_of(store: MemoryJournal | SqliteJournal, run_id: str) -> list[Event]:
-    recorded, wrong = await store.read_recorded(run_id)
-    assert wrong == ""
-    return [record.event for record in recorded]
 
 
 def run_of(results: list[FunctionCallResult] | None) -> str:

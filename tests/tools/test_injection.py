@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, NewType, Optional, TypeVar, Union, cast
@@ -236,16 +234,6 @@ class TestBinding:
     def test_an_inject_without_name_is_refused(self) -> None:
         with pytest.raises(UsageError, match="name"):
             Inject("")
-
-    def test_a_service_loads_no_pydantic(self) -> None:
-        program = (
-            "import sys\nfrom surefoot.tools.function import tool\n"
-            "class Db: ...\n"
-            "def f(a: int, db: Db, other: Db | None = None) -> dict[str, int]:\n    'Do.'\n"
-            "print(tool(f).bound({Db}).spec.injected, 'pydantic' in sys.modules)"
-        )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-        assert done.stdout.strip() == "('db', 'other') False"
 
 
 class TestHidden:
