@@ -35,7 +35,7 @@ HARM = (*LINE[1:], "connections ended", "server restarted")
 _SLOW_S = 0.2
 _LOOK_S = 0.05
 _PIECE = 65_536
-_CONTROL_S = 60.0
+_CONTROL_S = 300
 _SERVER, _POOLER, _STANDBY = range(3)
 _POOL = """
 [databases]
@@ -173,7 +173,9 @@ class Database:
         self._control(data, "-m", "immediate", "-w", "stop")
 
     def _control(self, data: Path, *given: str) -> None:
-        self._embedded.pg_ctl([*given], pgdata=data, user=self._server.system_user, timeout=_CONTROL_S)
+        self._embedded.pg_ctl(
+            ["-t", str(_CONTROL_S), *given], pgdata=data, user=self._server.system_user, timeout=_CONTROL_S
+        )
 
     def _serve(self) -> None:
         async def serve() -> None:
