@@ -32,6 +32,7 @@ test: $(STAMP)  ## everything: format, lint, types, house, all tests, the embedd
 
 test-scale: $(STAMP)  ## the long forms: hours of kills and stops, and all that needs PostgreSQL or Temporal
 	$(BIN)/python -m pytest -n 2 -m "scale or postgres or temporal"
+	$(BIN)/python tests/faults/in_full.py
 
 test-page: $(STAMP)  ## the page of `surefoot serve` in a real browser; fetches chromium and node modules where it can
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } || echo "make: no chromium; on Debian, apt-get install chromium"

@@ -41,7 +41,7 @@ from surefoot.worker import Worker
 
 FORK = multiprocessing.get_context("fork")
 AGENTS = Path(__file__).parent / "work.py"
-LEASE_S = 3.0
+LEASE_S = 6.0
 LIMIT_S = 60.0
 """Seconds for each half of a schedule, and for a process to end."""
 JUMPS_S = {signal.SIGUSR1: 3600.0, signal.SIGUSR2: -3600.0}
@@ -227,10 +227,10 @@ def play(
         time.sleep(_LOOK_S)
     for place in places:
         place.end()
-    habits, verdict = replace(schedule.habits, cancels=0.0, leaves="", settles=True, limit_s=4 * LIMIT_S), Verdict()
+    habits, verdict = replace(schedule.habits, cancels=0.0, leaves="", settles=True, limit_s=10 * LIMIT_S), Verdict()
     verdict.waits["a schedule"].append(time.monotonic() - since)
     last, settling = working(), speaking(("Eve",), habits)
-    settling.join(5 * LIMIT_S)
+    settling.join(11 * LIMIT_S)
     last.kill()
     last.join(LIMIT_S)
     once = begun(partial(_work, once=True), journal, folder)  # hears what was said at the very end
