@@ -108,6 +108,8 @@ class Worker:
         try:
             async with asyncio.timeout(left_s):
                 await self._renew(began)
+            leaving.cancel()
+            async with asyncio.timeout(self._lease_s / (6 if self._tasks else 1)):  # it is soon time to renew again
                 if has_provider():
                     wanted = RunFilter(waiting=True, agents=tuple(self._agents))
                     figure("waiting", await self._store.count(wanted))
@@ -117,7 +119,7 @@ class Worker:
         except (JournalError, TimeoutError) as error:
             wrong = error if isinstance(error, JournalError) else JournalError("the journal gave no answer in time")
             _LOG.warning("the journal cannot be reached", exc_info=True)
-            if time.monotonic() - began > left_s:
+            if time.monotonic() > self._renewed + self._lease_s * 2 / 3:
                 self._leave_all()
         finally:
             leaving.cancel()

@@ -433,6 +433,19 @@ def test_without_the_extra_the_error_names_it() -> None:
     assert "install the extra postgres: pip install 'surefoot[postgres]'" in told
 
 
+async def test_leases_are_renewed_while_every_connection_is_busy(store: PostgresJournal, postgres_url: str) -> None:
+    await store.open("r1", create=True)
+    database = (await store._at_work()).database  # pyright: ignore[reportPrivateUsage] - the room's own tests look behind its door
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(7)")
+        busy = [asyncio.create_task(database.ask("SELECT pg_advisory_xact_lock(7)")) for _ in range(5)]
+        async with asyncio.timeout(LIMIT_S):
+            while does(postgres_url, WAITING) != [(4,)]:  # noqa: ASYNC110  # others wait
+                await asyncio.sleep(0.01)
+            assert await store.renew(30.0) == []
+    await asyncio.gather(*busy)
+
+
 @pytest.mark.parametrize("durability", ["written", "synced"])
 async def test_what_a_crash_took_along_is_sent_again_also_where_a_pooler_hides_the_crash(
     store: PostgresJournal, postgres_url: str, durability: Durability

@@ -200,7 +200,7 @@ class PostgresJournal:
 
     async def renew(self, lease_s: float) -> Collection[str]:
         """Extend the leases of all runs that this store has claimed; gives those that others have taken."""
-        at = await self._at_work()
+        at = self._now()  # what is queued may take longer than the leases last
         return await at.inbox.renew({run.line.number: run_id for run_id, run in at.driven.items()}, lease_s)
 
     async def aclose(self) -> None:
@@ -220,8 +220,12 @@ class PostgresJournal:
 
     async def _at_work(self) -> OpenDatabase:
         """What this store has of its database, once what was queued is written."""
-        at = self._opened = self._here(self._opened or OpenDatabase(self._url))
+        at = self._now()
         await at.writer.flushed()
+        return at
+
+    def _now(self) -> OpenDatabase:
+        at = self._opened = self._here(self._opened or OpenDatabase(self._url))
         return at
 
     def _here(self, at: OpenDatabase) -> OpenDatabase:

