@@ -144,7 +144,7 @@ class Database:
             tries += 1
             is_sent = False
             try:
-                async with nullcontext() if is_urgent else self._places, self._connection() as connection:
+                async with nullcontext() if is_urgent else self._places, self.connection() as connection:
                     is_sent = True
                     async with asyncio.timeout(_ANSWER_S):
                         return await work(connection)
@@ -155,7 +155,7 @@ class Database:
         raise AssertionError  # there is always a next moment
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncGenerator[Connection]:
+    async def connection(self) -> AsyncGenerator[Connection]:
         """A connection. One that breaks takes the idle ones along: the server has restarted."""
         connection = self._free.pop() if self._free else await self.connect()
         try:
