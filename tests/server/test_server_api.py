@@ -14,7 +14,7 @@ import pytest
 from server_agents import PLAN, agents
 from server_world import LIMIT_S, TOKENS, Reply, Served, serving, token
 
-from surefoot import MemoryJournal, SqliteJournal
+from surefoot import Agent, MemoryJournal, SqliteJournal
 from surefoot.server.api import Endpoint, Nothing
 from surefoot.server.app import ENDPOINTS
 from surefoot.server.auth import RIGHTS, Right
@@ -324,6 +324,28 @@ async def test_a_call_is_approved_exactly_as_it_was_shown(store: JournalStore) -
         late = await served.ask("POST", f"{path}/deny", {"digest": question["digest"]})
         assert (late.status, late.problem) in ((409, "not_waiting"), (409, "ended"))
         assert (await until(served, run, "completed"))["answer"] == "It is done."
+
+
+async def test_a_run_without_an_agent_is_answered_and_waits_for_whoever_started_it(store: JournalStore) -> None:
+    like = agents()["mailer"]
+    alone = Agent(like.model, tools=like.tools, config=like.config, journal=store)
+    run = await alone.run("send a mail to bob@example.org")
+    async with served_by(store) as served:
+        (question,) = (await served.get(f"/v1/runs/{run.id}"))["waiting"]
+        path = f"/v1/runs/{run.id}/calls/{question['call']}/approve"
+        assert (await served.ask("POST", path, {"digest": question["digest"]})).status == 200
+        shown = await served.get(f"/v1/runs/{run.id}")
+        assert (shown["status"], shown["agent"], shown["waits_for"]) == ("ready", "", "agent")
+
+
+async def test_the_next_turn_of_a_conversation_follows_and_a_fork_does_not(store: JournalStore) -> None:
+    async with served_by(store) as served:
+        chat = served.site.agents["helper"].chat("talk")
+        first, second = await chat.send("hello"), await chat.send("hello again")
+        turn = await served.get(f"/v1/runs/{second.id}")
+        assert (turn["parent"], turn["follows"]) == (first.id, True)
+        made = (await served.ask("POST", f"/v1/runs/{second.id}/fork", {"at": turn["events"] - 1})).json
+        assert (made["parent"], made["follows"]) == (second.id, False)
 
 
 async def test_a_call_is_refused_with_a_reason(store: JournalStore) -> None:

@@ -41,6 +41,8 @@ EXPORT_TYPES: Mapping[str, str] = {
     "html": "text/html",
     "otlp": JSON_TYPE,
 }
+_STILL = ("interrupted", "ready", "queued")
+"""How runs stand that whoever serves their agent takes up."""
 _PIECE_CHARS = 64 * 1024
 _BLOB_HEADERS = {
     "Content-Disposition": "attachment",
@@ -110,7 +112,7 @@ async def show_run(asked: Asked[None, None]) -> Response:
     run, site = await run_of(asked), asked.site
     reading = Reading(site.store, run.run_id)
     waiting = await site.library.waiting(run, reading, run.events)
-    waits_for = "agent" if run.status == "interrupted" and run.agent not in site.agents else ""
+    waits_for = "agent" if run.status in _STILL and run.agent not in site.agents else ""
     return answer({**shown(run), "waiting": waiting, "damaged": reading.damaged, "waits_for": waits_for})
 
 

@@ -78,13 +78,13 @@ def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
             if inner.outer is not None:
                 now["outer"] = inner.outer.run_id
             if inner.follows:
-                now.update(parent=inner.follows, status="running", reason="", answer="", elapsed_s=0.0)
+                now.update(parent=inner.follows, follows=True, status="running", reason="", answer="", elapsed_s=0.0)
                 now.update(requests=0, calls=0, usage=Usage())
         case RunForked() | RunResumed():
             models = {**before.models, **{role: speaker.model for role, speaker in inner.speakers.items()}}
             now.update(models=models, status="running", reason="", answer="")
             if isinstance(inner, RunForked):
-                now.update(run_id=inner.run_id, started_at=at, parent=inner.parent)
+                now.update(run_id=inner.run_id, started_at=at, parent=inner.parent, follows=False)
                 now.update(agent=inner.agent or before.agent, labels=inner.labels, questions=0)
         case ProposalMade():
             asked = inner.requests if inner.by == "model" else 0

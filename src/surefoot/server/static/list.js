@@ -43,6 +43,8 @@ function take({ event, data }) {
 }
 async function listen() {
 	await load();
+	look(200);
+	get("/agents", stop.signal).then(({ agents }) => set(now, { agents }), () => {});
 	const last = Math.max(0, ...(now.runs ?? []).map((run) => run.change));
 	follow("/feed", last, take, (feed) => set(now, { feed }), stop.signal);
 }
@@ -65,9 +67,7 @@ export const list = {
 		if (isOther) set(now, { filter, at: -1, runs: isNew ? null : now.runs });
 		if (!isNew) return isOther && load();
 		stop = new AbortController();
-		get("/agents").then(({ agents }) => set(now, { agents }), () => {});
 		listen();
-		look();
 	},
 	close: () => stop.abort(),
 	scrolled() {
@@ -124,8 +124,8 @@ function found() {
 }
 const fact = (name, text) => html`<span class="num">${hidden(`${t(`fact.${name}`)} `)}${text}</span>`;
 const row = (run, at) => html`<li><a href=${runPath(run.run_id)} data-at=${at}>${standing(run)}
-	<span class="what"><span class="task">${run.task || t("run.untold")}</span><span class="sub">${run.agent ? html`<b>${run.agent}</b>` : ""}<code>${run.run_id}</code>${run.parent ? chip(`${t("run.fork")} ${run.parent}`) : ""}
-		${run.waits_for ? chip(t("run.unserved"), "warn") : ""}${run.reason ? chip(plain(run.reason)) : ""}${labels(run.labels)}
+	<span class="what"><span class="task">${run.task || t("run.untold")}</span><span class="sub">${run.agent ? html`<b>${run.agent}</b>` : ""}<code>${run.run_id}</code>${run.parent ? chip(`${t(run.follows ? "run.follows" : "run.fork")} ${run.parent}`) : ""}
+		${run.reason ? chip(plain(run.reason)) : ""}${labels(run.labels)}
 		${isOver(run) ? html`<span class="answer">${run.answer}</span>` : ""}</span></span>
 	${fact("calls", number(run.calls))}${fact("tokens", brief(run.usage.input_tokens + run.usage.output_tokens))}${fact("cost", dollars(run.usage.cost_usd))}${fact("took", span(run.elapsed_s))}
 	<span class="num changed">${when(run.changed_at)}</span></a></li>`;

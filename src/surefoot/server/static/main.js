@@ -77,7 +77,7 @@ const page = () => html`
 
 const connection = () => html`<div role="status">${["down", "slow"].includes(link.state) ? html`<p class="connection ${link.state}">${icon("warn")}
 	<span>${t(`link.${link.state}`, { n: Math.max(0, Math.ceil((link.until - Date.now()) / 1000)) })}</span>
-	${link.state === "down" ? html`<button @click=${retry}>${t("link.now")}</button>` : ""}</p>` : ""}</div>`;
+	${link.state === "down" ? html`<button @click=${retry}>${t(".again")}</button>` : ""}</p>` : ""}</div>`;
 async function retry() {
 	link.until = Date.now() + 5000;
 	frame.me = await get("/me").catch(() => frame.me);
@@ -131,6 +131,4 @@ addEventListener("go", ({ detail: { to, how } }) => open(to, how));
 
 wear(localStorage.getItem("surefoot.theme") ?? "auto");
 const worded = speak();
-open(location.href, "replace");
-retry();
-look();
+open(location.href, "replace").then(() => (setTimeout(retry, 500), look(500)));

@@ -16,7 +16,7 @@ function head(live, place) {
 	const asked = run.waiting[0];
 	const tab = (name, path, text = t(`tab.${name}`)) => html`<a href=${path} class=${name} aria-current=${place === name ? "page" : "false"}>${text}</a>`;
 	return html`<header><p class="crumbs"><a href="/">${t("nav.runs")}</a> / <code>${live.id}</code>
-			${run.parent ? html` · ${t("run.fork")} <a href=${runPath(run.parent)}><code>${run.parent}</code></a>` : ""}</p>
+			${run.parent ? html` · ${t(run.follows ? "run.follows" : "run.fork")} <a href=${runPath(run.parent)}><code>${run.parent}</code></a>` : ""}</p>
 		<h1 tabindex="-1">${cut(run.task, 300) || t("run.untold")}</h1>
 		<div class="under"><span aria-live="polite" class="now">${standing(run, "big")}${run.reason ? chip(plain(run.reason)) : ""}</span>
 			${run.agent ? html`<span class="dim">${run.agent}</span>` : ""}${labels(run.labels)}<span class="dim">${t("run.started")} ${when(run.started_at)}</span>
@@ -32,7 +32,7 @@ function states(live, place) {
 	const title = asked ? t(`asked.${asked.about}`, { name: asked.name }) : "";
 	return html`<div role="status">${news.id === live.id && news.text ? notice(news.tone, news.text) : ""}</div>
 		${run.damaged ? notice("bad", t("damaged.title", { at: run.damaged.at }), `${run.damaged.why}. ${t("damaged.text")}`) : ""}
-		${run.waits_for ? notice("warn", t("unserved.title", { agent: run.agent }), t("unserved.text"))
+		${run.waits_for ? notice("warn", t("unserved.title"), t(run.agent ? "unserved.text" : "unserved.cli", run))
 			: run.status === "interrupted" ? notice("warn", t("interrupted.title"), t("interrupted.text"), button(t("do.resume"), () => resume(live))) : ""}
 		${asked && place !== "call" ? notice("asks", title, asked.lines[0]?.text, html`<a class="button main" href=${callPath(live.id, asked.call)}>${t("asked.read")}</a>`) : ""}
 		<div class="hidden" aria-live="assertive">${title}</div>`;

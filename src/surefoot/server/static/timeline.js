@@ -146,7 +146,7 @@ const bar = (live) => html`<div class="rowbar sticky"><label class="field f-q">$
 
 function told(live) {
 	const total = count();
-	if (now.lost) return notice("bad", t("find.lost"));
+	if (now.lost) return notice("bad", t("problem.title"));
 	if (now.hits && !total) return empty("find", "find.none", "", { text: now.find });
 	if (!total && !live.summary.damaged) return live.total ? skeleton(10) : empty("ring", live.summary.status === "queued" ? "rows.queued" : "rows.none");
 	if (total <= 300) Object.assign(win, { first: 0, last: total });
@@ -180,6 +180,6 @@ function pane(live, row) {
 		${!opens?.blob ? "" : now.blob?.digest === opens.blob ? html`<pre class="value" tabindex="0">${now.blob.text}</pre>` : button(t("pane.blob"), () => blob(live, opens.blob), "small", "save")}`;
 }
 async function blob(live, digest) {
-	const text = await bytes(`${live.path}/blobs/${digest}`).then((all) => all.text(), () => t("pane.lost"));
+	const text = await bytes(`${live.path}/blobs/${digest}`).then((all) => all.text(), () => t("problem.title"));
 	set(now, { blob: { digest, text: visible(cut(text, 1048576)) } });
 }

@@ -2,10 +2,11 @@
 
 export class Window {
 	first = 0;
-	last = 60;
+	last = 0;
 	list = null;
 	constructor(height) {
 		this.height = height;
+		this.last = Math.ceil(innerHeight / height);
 	}
 	get top() {
 		return this.list.getBoundingClientRect().top;
