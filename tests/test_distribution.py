@@ -76,3 +76,10 @@ def test_an_agent_is_ready_without_pydantic_or_an_http_client() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     ).stdout.split()
     assert not {"pydantic", "aiohttp", "rapidfuzz", "typer", "rich", "xllamacpp"} & set(out)
+
+
+def test_a_command_loads_no_other() -> None:
+    code = "import sys; from surefoot.cli.main import commands; commands('serve'); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert "surefoot.cli.serve" in done.stdout.split()
+    assert not {"surefoot.cli.conduct", "surefoot.cli.live", "rich.table"}.intersection(done.stdout.split())

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -65,7 +66,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         gc.disable()  # what a start makes stays: to look it through took a tenth of the time
-        app = commands()
+        app = commands(*sys.argv[1:2])
         gc.freeze()
         gc.enable()
         app()
@@ -107,12 +108,44 @@ def _leave(error: Exception, told: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def commands() -> typer.Typer:
-    """All commands. They are loaded only here, since they need the packages of the extra `cli`."""
-    import typer  # noqa: PLC0415
+_COMMANDS = {
+    "run": "conduct.run",
+    "chat": "chat.chat",
+    "batch": "rows.batch",
+    "runs": "runs.runs",
+    "show": "runs.show",
+    "resume": "conduct.resume",
+    "fork": "conduct.fork",
+    "check": "check.check",
+    "replay": "runs.replay",
+    "export": "export.export",
+    "approve": "runs.approve",
+    "settle": "runs.settle",
+    "cancel": "runs.cancel",
+    "serve": "serve.serve",
+    "worker": "worker.worker",
+    "demo": "demo.demo",
+    "doctor": "doctor.doctor",
+    "import": "journal.import_",
+}
+_GROUPS = {
+    "journal": "journal.app",
+    "db": "journal.tables",
+    "knowledge": "stores.app",
+    "mcp": "check.app",
+    "model": "doctor.app",
+    "token": "serve.token_app",
+    "temporal": "temporal.app",
+}
+"""Where each command, and each group of them, is defined: its module here, and its name there."""
 
-    from surefoot.cli import chat, check, conduct, doctor, export, journal, rows, runs, serve, stores, temporal, worker  # noqa: PLC0415
-    from surefoot.cli.demo import demo  # noqa: PLC0415
+
+def commands(only: str = "") -> typer.Typer:
+    """All commands, or `only` the one of that name where there is one: a start then loads no other.
+
+    They are loaded only here, since they need the packages of the extra `cli`.
+    """
+    import typer  # noqa: PLC0415
 
     about = "Run tool-using LLM agents that test a foothold before they put weight on it."
     app = typer.Typer(
@@ -126,6 +159,7 @@ def commands() -> typer.Typer:
 
     def show_version(wanted: bool) -> None:
         if wanted:
+            doctor = import_module("surefoot.cli.doctor")
             print(f"surefoot {doctor.installed('surefoot') or '(from its sources)'}")
             raise typer.Exit
 
@@ -136,33 +170,14 @@ def commands() -> typer.Typer:
 
     everywhere.__annotations__["version"] = Annotated[bool, asked]
     app.callback(help=about)(everywhere)
-    driving = (conduct.run, conduct.resume, conduct.fork)
-    for command in (
-        conduct.run,
-        chat.chat,
-        rows.batch,
-        runs.runs,
-        runs.show,
-        conduct.resume,
-        conduct.fork,
-        check.check,
-        runs.replay,
-        export.export,
-        runs.approve,
-        runs.settle,
-        runs.cancel,
-        serve.serve,
-        worker.worker,
-        demo,
-        doctor.doctor,
-    ):
-        app.command(epilog=HELP if command in driving else None)(command)
-    app.command(name="import")(journal.import_)
-    app.add_typer(journal.app, name="journal")
-    app.add_typer(journal.tables, name="db")
-    app.add_typer(stores.app, name="knowledge")
-    app.add_typer(check.app, name="mcp")
-    app.add_typer(doctor.app, name="model")
-    app.add_typer(serve.token_app, name="token")
-    app.add_typer(temporal.app, name="temporal")
+    is_one = only in _COMMANDS or only in _GROUPS
+    for name, place in {**_COMMANDS, **_GROUPS}.items():
+        if is_one and name != only:
+            continue
+        module, _, found = place.partition(".")
+        command = getattr(import_module(f"surefoot.cli.{module}"), found)
+        if name in _GROUPS:
+            app.add_typer(command, name=name)
+        else:
+            app.command(name, epilog=HELP if module == "conduct" else None)(command)
     return app

@@ -21,12 +21,10 @@ it made whoever drives it fail again and again, and a person has to look."""
 class RunSummary:
     """What a list of runs shows of one. Made of its records alone, by `core/state/summary.py`, and kept beside them.
 
-    `status` is the ending's kind, or "running"; a store says "interrupted" of a run that nobody drives, and "damaged"
-    of one that it cannot read. `parent` is the run whose first records it shares: a fork of it, or where it `follows`,
-    the next turn of a conversation. `reason` is why it ended. `task` and `answer` are their beginnings. `calls` counts
-    those that were started, each once; `events` the records. Times are seconds since the epoch. A call of the run
-    `outer` has asked this one. `questions` counts what waits for a person. `change` grows, over all runs of a store,
-    each time that a summary is kept; 0 where none is. Source: spec/scale.md, section 3.1; spec/serving.md, section 8.
+    `status` is the ending's kind, or "running"; a store says "interrupted" of a run that nobody drives, "damaged" of
+    one that it cannot read. `task` and `answer` are their beginnings; `calls` those that were started, each once. It is
+    a fork of `parent` or, with `follows`, its next turn. A call of the run `outer` has asked this one. `questions` wait
+    for a person. `change` grows over all runs of a store; 0: none is kept. Source: spec/scale.md, section 3.1.
     """
 
     run_id: str = ""
