@@ -178,7 +178,7 @@ __all__ = [
     "tool",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> object:
