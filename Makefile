@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo serve test test-scale test-page check types docs bench house eval-security eval-selection setup clean
+.PHONY: demo serve test test-scale test-page check types docs dist bench house eval-security eval-selection setup clean
 
 setup: $(STAMP)
 
@@ -61,6 +61,14 @@ types:  ## the examples under mypy --strict, as somebody who has installed suref
 
 docs: $(STAMP)  ## the pages as a site in build/site, its links checked; nothing in it is fetched from elsewhere
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
+dist:  ## wheel and sdist in build/dist, checked, and installed in an empty environment of PYTHON
+	@$(PYTHON) -m venv build/release
+	@build/release/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	@rm -rf build/dist
+	build/release/bin/python -m build --outdir build/dist
+	build/release/bin/python -m twine check --strict build/dist/*
+	$(PYTHON) tests/wheel.py build/dist
 
 bench: $(STAMP)  ## what a step costs, against the raw loop in the same run
 	$(BIN)/python benchmarks/overhead.py
