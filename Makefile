@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo serve test test-scale test-page check types docs dist bench house eval-security eval-selection setup clean
+.PHONY: demo serve test test-scale test-page check types docs dist bench evidence house eval-security eval-selection setup clean
 
 setup: $(STAMP)
 
@@ -77,6 +77,9 @@ bench: $(STAMP)  ## what a step costs, against the raw loop in the same run
 	$(BIN)/python benchmarks/long_run.py
 	$(BIN)/python benchmarks/admission.py
 	$(BIN)/python benchmarks/selection.py
+
+evidence: $(STAMP)  ## what stands behind each claim, measured again for docs/evidence.md; PART=… for some, LONG=1 for all
+	$(BIN)/python benchmarks/evidence.py $(if $(LONG),--long) $(PART)
 
 house: $(STAMP)  ## how large and how knotted the source is, beside what it should be
 	@$(BIN)/python tests/house.py
