@@ -48,8 +48,8 @@ def installed(package: Path) -> int:
     with tempfile.TemporaryDirectory() as folder:
         venv.create(f"{folder}/env", with_pip=True)
         python = Path(folder, "env", "Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-        subprocess.run([python, "-m", "pip", "install", "-q", package], check=True)
-        return subprocess.run([python, "-c", RUN], cwd=folder, check=False).returncode
+        subprocess.run([python, "-m", "pip", "install", "-q", package], check=True, timeout=600)
+        return subprocess.run([python, "-c", RUN], cwd=folder, check=False, timeout=120).returncode
 
 
 def main(folder: Path) -> int:
