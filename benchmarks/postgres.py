@@ -14,6 +14,7 @@ import statistics
 import tempfile
 import time
 import warnings
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ FORK = multiprocessing.get_context("fork")
 EVENTS = [RunNoted("x" * 400, "Ada")] * 2
 WORKERS = 4
 AT_ONCE = 16
+LIMIT_S = 600.0
 
 
 def server_cpu(pid: int) -> float:
@@ -79,28 +81,30 @@ async def queue(url: str, count: int) -> None:
     await store.aclose()
 
 
-def claim(url: str, told: Path) -> None:
-    """A process that claims until nothing is ready, and writes down what it has got."""
+def claim(url: str, told: Path, end: Barrier) -> None:
+    """A process that claims until nothing is ready, writes down what it has got, and keeps it until all have ended."""
 
     async def claimed() -> list[str]:
         store, names = PostgresJournal(url), list[str]()
-        while found := await store.claim(("clerk",), AT_ONCE, 30.0):
+        while found := await store.claim(("clerk",), AT_ONCE, LIMIT_S):
             names += [one.run_id for one in found]
         return names
 
     told.write_text("\n".join(asyncio.run(claimed())))
+    end.wait(LIMIT_S)
 
 
 def claims(url: str, folder: Path, count: int) -> None:
     """Several processes that claim at once; each run goes to one of them."""
     asyncio.run(queue(url, count))
     files = [folder / f"claimed-{number}" for number in range(WORKERS)]
-    workers = [FORK.Process(target=claim, args=(url, file)) for file in files]
+    end = FORK.Barrier(WORKERS)
+    workers = [FORK.Process(target=claim, args=(url, file, end)) for file in files]
     began = time.perf_counter()
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(600)
+        worker.join(LIMIT_S)
     took, names = time.perf_counter() - began, " ".join(file.read_text() for file in files).split()
     assert len(names) == len(set(names)) == count, f"{len(names)} claims of {len(set(names))} runs"
     print(f"{WORKERS} processes, {AT_ONCE} at a time: {count:,} claims, {count / took:,.0f} a second, each run once")
