@@ -31,10 +31,11 @@ PLAN = plan(step("ropes", "in_stock", item="ropes"), step("maps", "in_stock", it
 WALKS: dict[str, Sequence[Reply]] = {
     "start.md": (
         [("in_stock", {"item": "ropes"}), ("in_stock", {"item": "lamps"})],
-        "We have 2 ropes and 3 lamps.",
+        "2 ropes and 3 lamps",
         [("order", {"item": "ropes", "count": 5})],
         "I ordered 5 ropes.",
         [("read_note", {"name": "monday"})],
+        [("read_note", {"name": "monday"})],  # the embedded model reads it twice
         [("order", {"item": "lamps", "count": 12})],
         "I ordered 12 lamps.",
         json.dumps(PLAN),
