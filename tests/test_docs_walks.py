@@ -37,7 +37,7 @@ WALKS: dict[str, Sequence[Reply]] = {
         [("read_note", {"name": "monday"})],
         [("read_note", {"name": "monday"})],  # the embedded model reads it twice
         [("order", {"item": "lamps", "count": 12})],
-        "I ordered 12 lamps.",
+        "The shop has 3 lamps in stock.",
         json.dumps(PLAN),
         "We have no maps; order those.",
     )
