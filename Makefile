@@ -27,8 +27,7 @@ serve: $(STAMP)  ## the page of `surefoot serve`, with a question, a repaired pl
 test: $(STAMP)  ## everything: format, lint, types, house, all tests, the embedded model too
 	@$(BIN)/surefoot model pull
 	@$(BIN)/surefoot model pull --encoder
-	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -n auto -m "not scale"
+	$(MAKE) --no-print-directory -j 2 lint whole
 
 test-scale: $(STAMP)  ## the long forms: hours of kills and stops, and all that needs PostgreSQL or Temporal
 	$(BIN)/python -m pytest -n 2 -m "scale or postgres or temporal"
@@ -45,7 +44,7 @@ check: $(STAMP)  ## what must hold before a commit: as `test`, without what is s
 # Compiled files spare each worker and each started process most of its start.
 test test-scale check: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: lint quick
+.PHONY: lint quick whole
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -53,6 +52,9 @@ lint: $(STAMP)
 
 quick: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not scale and not real_model"
+
+whole: $(STAMP)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not scale"
 
 types:  ## the examples under mypy --strict, as somebody who has installed surefoot checks their own code
 	@$(PYTHON) -m venv build/types

@@ -1,12 +1,12 @@
 """The plan of the house, kept: who may import whom, how large a thing may be, and what the core must never know."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pytest
 
 import surefoot
-from house import SOURCE, Figure, figures
+from house import SOURCE, figures
 
 PATHS = {path.relative_to(SOURCE).as_posix(): path for path in sorted(SOURCE.rglob("*.py"))}
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PATHS.items()}
@@ -187,19 +187,16 @@ def test_an_init_holds_names_and_no_logic() -> None:
     assert not logic
 
 
-@pytest.fixture(scope="module")
-def measured() -> Mapping[str, Figure]:
-    return {figure.name.partition(",")[0]: figure for figure in figures()}
-
-
-@pytest.mark.parametrize(("name", "ceiling"), CEILINGS.items())
-def test_what_is_large_only_shrinks(measured: Mapping[str, Figure], name: str, ceiling: int) -> None:
-    figure = measured[name]
-    assert figure.now <= ceiling, f"{name}: {figure.now}, at most {ceiling}; it should become {figure.aim}"
-
-
-def test_every_figure_has_a_ceiling(measured: Mapping[str, Figure]) -> None:
+@pytest.mark.timeout(600)  # all of the source is read, and four runs are traced
+def test_what_is_large_only_shrinks() -> None:
+    measured = {figure.name.partition(",")[0]: figure for figure in figures()}
     assert set(measured) == set(CEILINGS)
+    larger = [
+        f"{name}: {figure.now}, at most {ceiling}; it should become {figure.aim}"
+        for name, ceiling in CEILINGS.items()
+        if (figure := measured[name]).now > ceiling
+    ]
+    assert not larger
 
 
 def test_each_name_at_the_front_door_opens_and_another_says_where_it_lives() -> None:
