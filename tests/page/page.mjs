@@ -178,7 +178,7 @@ async function states() {
   await page.goto(`${server.origin}/runs/audit-2025`);
   await text("The journal is damaged at record 14");
   await page.goto(`${server.origin}/runs/nightly-report`);
-  await text("Nobody serves the agent “reports” here");
+  await text("It waits for a server or worker with the agent reports.");
   await page.goto(`${server.origin}/`);
   await page.click("[lang=zh], [aria-label='中文']");
   await text("等你答复");
