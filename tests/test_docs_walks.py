@@ -27,7 +27,7 @@ RECIPES = [
 Reply = str | Sequence[tuple[str, Mapping[str, object]]]
 """What the model says: words, or calls."""
 
-PLAN = plan(step("ropes", "in_stock", item="ropes"), step("maps", "in_stock", item="maps"))
+PLAN = plan(*({**step(one, "in_stock", item=one), "must_succeed": True} for one in ("ropes", "maps")))
 WALKS: dict[str, Sequence[Reply]] = {
     "start.md": (
         [("in_stock", {"item": "ropes"}), ("in_stock", {"item": "lamps"})],
@@ -39,7 +39,7 @@ WALKS: dict[str, Sequence[Reply]] = {
         [("order", {"item": "lamps", "count": 12})],
         "The shop has 3 lamps in stock.",
         json.dumps(PLAN),
-        "We have no maps; order those.",
+        "The stock of ropes is 2 and the stock of maps is 0.",
     )
 }
 
