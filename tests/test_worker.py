@@ -19,6 +19,7 @@ from surefoot import Agent, Run, tool
 from surefoot.core.loop.replay import replay
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.run import Opened
 from surefoot.speak import speak
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.types.errors import JournalUnavailable, RunExists, UsageError
@@ -191,6 +192,31 @@ async def test_a_run_that_makes_its_driver_fail_is_set_aside(tmp_path: Path) -> 
     await speak(store, "r1", Resume("mika"))
     await Worker(store, {"clerk": agent}).run(once=True)
     assert (await store.summary("r1")).status == "completed"
+    await agent.aclose()
+
+
+async def test_a_run_that_asks_is_given_back_by_a_driver_that_is_cancelled_while_it_reads(tmp_path: Path) -> None:
+    reads = asyncio.Event()
+
+    class Silent(SqliteJournal):
+        async def read_recorded(self, *_: object, **__: object) -> Any:  # Any: never given
+            reads.set()
+            await asyncio.Event().wait()
+
+    store, silent = SqliteJournal(tmp_path / "runs.db"), Silent(tmp_path / "other.db")
+    agent = clerk(store)
+    await agent.start("pay it", run_id="r1")
+    (claimed,) = await store.claim(["clerk"], 1, 30.0)
+
+    async def leave() -> None:
+        async with Opened(await store.open("r1", fence=claimed.fence), silent) as opened:
+            opened.left(Run("r1", "paused", reason="approval"))
+
+    leaving = asyncio.create_task(leave())
+    await reads.wait()
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    assert [one.run_id for one in await store.claim(["clerk"], 1, 30.0)] == ["r1"]
     await agent.aclose()
 
 

@@ -194,11 +194,16 @@ class Opened:
 
     async def __aexit__(self, *_: object) -> None:
         wake_at = None
-        if self._standing == "approval":  # a question that nobody answers in time is a no, also if nobody asks
-            with suppress(JournalError):  # it is given back all the same
-                records = (await self._store.read_recorded(self.journal.run_id))[0]
-                wake_at = due_at(fold(record.event for record in records), asked_in(records))
-        await self.journal.release(self._standing, wake_at)
+        try:
+            if self._standing == "approval":  # a question that nobody answers in time is a no, also if nobody asks
+                with suppress(JournalError):  # it is given back all the same
+                    records = (await self._store.read_recorded(self.journal.run_id))[0]
+                    wake_at = due_at(fold(record.event for record in records), asked_in(records))
+        except asyncio.CancelledError:
+            self._standing = ""  # who takes it up next finds out when the question is due
+            raise
+        finally:
+            await self.journal.release(self._standing, wake_at)
 
 
 def new_run_id() -> str:
