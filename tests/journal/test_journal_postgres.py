@@ -539,3 +539,42 @@ async def test_a_run_keeps_its_bytes_when_what_was_sent_before_it_is_refused(bar
     assert await run.get_blob(digest) == b"bytes"
     with pytest.raises(JournalError, match="disk is full"):
         await store.aclose()
+
+
+async def test_of_appends_that_are_sent_together_only_that_one_fails_that_is_refused(bare: str) -> None:
+    store = PostgresJournal(bare)
+    runs = [await store.open(f"r{number}", create=True) for number in range(1, 6)]
+    await asyncio.gather(*(run.append([started(run.run_id)], "written") for run in runs))
+    does(bare, REFUSES.format("event", "NEW.run = 2"))
+    digest = await runs[1].put_blob(b"bytes")
+    writing = (run.append([CallStarted("c1")], "synced") for run in runs)
+    failed = [isinstance(one, JournalError) for one in await asyncio.gather(*writing, return_exceptions=True)]
+    assert failed == [False, True, False, False, False]
+    assert [len((await store.read_recorded(run.run_id))[0]) for run in runs] == [2, 1, 2, 2, 2]
+    assert await runs[0].get_blob(digest) == b"bytes"
+    with pytest.raises(JournalError, match="disk is full"):
+        await store.aclose()
+
+
+async def test_a_run_that_is_about_to_be_let_go_is_not_claimed(store: PostgresJournal, postgres_url: str) -> None:
+    agent = replace(started(), agent="clerk")
+    run, other_run = await store.open("r1", create=True), await store.open("r2", create=True)
+    await run.append([agent], "written")
+    await other_run.append([started("r2")], "written")
+    with psycopg.connect(postgres_url) as owners, psycopg.connect(postgres_url, autocommit=True) as changes:
+        owners.execute("SELECT 1 FROM surefoot.owner FOR UPDATE")
+        changes.execute("SELECT pg_advisory_lock(1937076837, 1)")  # what keeps a summary waits for it
+        claims = [asyncio.ensure_future(store.claim(["clerk"], 5, 30.0)) for _ in range(2)]
+        while await asyncio.to_thread(does, postgres_url, WAITING) != [(1,)]:
+            pass
+        writing = asyncio.ensure_future(other_run.append([replace(started("r2"), agent="clerk")], "written"))
+        while await asyncio.to_thread(does, postgres_url, WAITING) != [(2,)]:
+            pass
+        await run.append([CallStarted("c1")])
+        releasing = asyncio.ensure_future(run.release())
+        await asyncio.sleep(0)
+        owners.rollback()
+        assert await asyncio.gather(*claims) == [[], []]
+        changes.execute("SELECT pg_advisory_unlock(1937076837, 1)")
+        await asyncio.gather(writing, releasing)
+    assert len((await store.read_recorded("r1"))[0]) == 2

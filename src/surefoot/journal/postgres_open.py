@@ -83,9 +83,9 @@ class OpenDatabase:
 
     @property
     def held(self) -> Sequence[int]:
-        """The numbers of the runs that are driven here, or are about to be: nobody claims them here again."""
+        """The numbers of the runs that are driven here, will be, or still are in the database: none is claimed here."""
         driven = (run.line.number for run in self.driven.values())
-        return (*driven, *self.claimed.values(), *self.opening.values())
+        return (*driven, *self.claimed.values(), *self.opening.values(), *self.writer.leaving)
 
     async def make(self, run_id: str, origin: tuple[int | None, int, bytes], owner: str) -> tuple[int, float] | None:
         """Put a run into the list: its number, and when that was; None where there is one of that id."""

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from surefoot.core.state.summary import is_outdated
 from surefoot.journal.codec import Blob, EventRow, encode_summary, storable
-from surefoot.journal.postgres_server import PATIENCE_S, Connection, Database, is_passing
+from surefoot.journal.postgres_server import ERRORS, PATIENCE_S, Connection, Database, is_passing
 from surefoot.types.errors import JournalError, LeaseLost
 from surefoot.types.ports import Place, RunSummary
 from surefoot.types.words import Posted
@@ -191,6 +191,11 @@ class Writer:
         self.soon()
         await waiter
 
+    @property
+    def leaving(self) -> Iterator[int]:
+        """The numbers of the runs that are to be let go, which the database has not been told yet."""
+        return (line.number for line in (*self._queue, *self._unsafe) if line.freed is not None and not line.is_freed)
+
     def forget(self, number: int) -> None:
         """A run has been opened anew with a sync, so that whatever was written of it is safe."""
         for line in [line for line in self._unsafe if line.number == number]:
@@ -234,16 +239,23 @@ class Writer:
             self._task = None
 
     async def _is_refused(self, lines: Sequence[Line], *, synced: bool) -> bool:
-        """Write; whether it failed for other reasons than that the server is away."""
+        """Write; whether bytes were refused. Lines that are refused are tried in parts, so that each fails alone."""
+        batch = dict.fromkeys(lines)
 
         async def sent(connection: Connection) -> None:
+            nonlocal batch
             batch, breaks = dict.fromkeys(lines), self._database.breaks
             is_doubtful, self._breaks = self._breaks != breaks, -1
             while True:
                 if is_doubtful:
                     await self._compare(connection)
                     batch |= dict.fromkeys(line for line in self._unsafe if line.unsent or line.heard or line.freed)
-                batch = await self._send(connection, batch, synced=synced)
+                try:
+                    batch = await self._send(connection, batch, synced=synced)
+                except ERRORS as error:
+                    if not is_passing(error):  # nothing of it was written
+                        self._breaks = breaks
+                    raise
                 if not (is_doubtful := bool(batch)):
                     break
             self._breaks = breaks
@@ -251,10 +263,16 @@ class Writer:
         try:
             await self._database.work(sent, patience_s=PATIENCE_S if lines else 0)
         except JournalError as error:
-            for line in lines:
+            is_away, each = error.__cause__ is not None and is_passing(error.__cause__), tuple(batch)
+            if not is_away and len(each) > 1:
+                half = len(each) // 2
+                return any([await self._is_refused(part, synced=synced) for part in (each[:half], each[half:])])
+            for line in lines if is_away else each:
                 line.fails(error)
                 self._unsafe.pop(line, None)
-            return error.__cause__ is None or not is_passing(error.__cause__)
+            if is_away or not each:
+                return not is_away
+            return bool(self._blobs) and await self._is_refused((), synced=synced)
         return False
 
     async def _send(self, connection: Connection, lines: Iterable[Line], *, synced: bool) -> dict[Line, None]:
