@@ -19,6 +19,7 @@ import psycopg
 import pytest
 from journal_cases import REPLY, read_all, started, story, write
 
+from conftest import Made
 from processes import LIMIT_S, told_until
 from servers import PostgresServer
 from surefoot.journal.codec import genesis, rows_of
@@ -578,3 +579,44 @@ async def test_a_run_that_is_about_to_be_let_go_is_not_claimed(store: PostgresJo
         changes.execute("SELECT pg_advisory_unlock(1937076837, 1)")
         await asyncio.gather(writing, releasing)
     assert len((await store.read_recorded("r1"))[0]) == 2
+
+
+async def test_bytes_are_swept_while_others_write_and_those_that_are_sent_again_stay(
+    store: PostgresJournal, postgres_url: str
+) -> None:
+    await write(store, "r1", story())
+    for data in (b"again", b"lost"):
+        await store.put_blob("r1", data)
+    does(postgres_url, "UPDATE surefoot.blob SET first_at = first_at - interval '2 days'")
+    with psycopg.connect(postgres_url) as other, psycopg.connect(postgres_url) as another:
+        other.execute("INSERT INTO surefoot.blob (digest, data) VALUES ('new', 'new')")
+        another.execute("UPDATE surefoot.blob SET first_at = now() WHERE data = 'again'")
+        sweeping = asyncio.ensure_future(store.sweep())
+        while await asyncio.to_thread(does, postgres_url, WAITING) != [(1,)]:
+            pass
+        another.commit()
+        assert await asyncio.wait_for(sweeping, 20) == len(b"lost")
+    assert does(postgres_url, "SELECT data FROM surefoot.blob WHERE data IN ('again', 'lost')") == [(b"again",)]
+
+
+async def test_a_run_that_two_take_in_at_once_is_there_once(
+    store: PostgresJournal, postgres_url: str, made: Made
+) -> None:
+    source = made("memory")
+    await write(source, "r1", story()[1:])
+    await store.runs()
+    origin, rows = await source.origin("r1"), await source.rows("r1")
+    with psycopg.connect(postgres_url) as other:  # has begun a moment earlier
+        other.execute(
+            "INSERT INTO surefoot.run (run_id, started_at, events, head) VALUES ('r1', %s, %s, %s)",
+            (origin.began, len(rows), rows[-1].hash),
+        )
+        for row in rows:
+            told = (row.seq, row.at, row.form, row.body, row.hash)
+            other.execute("INSERT INTO surefoot.event VALUES (1, %s, %s, %s, %s, %s)", told)
+        adopting = asyncio.ensure_future(store.adopt(origin, rows))
+        while await asyncio.to_thread(does, postgres_url, WAITING) != [(1,)]:
+            assert not adopting.done()
+        other.commit()
+    await adopting
+    assert await read_all(store, "r1") == (story()[1:], "")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import LiteralString
 
 from surefoot.core.state.summary import summarise
 from surefoot.journal.codec import check_fork, genesis
 from surefoot.journal.postgres_open import OpenDatabase
-from surefoot.journal.postgres_server import Connection, rows_of
 from surefoot.journal.postgres_write import keep
 from surefoot.journal.raw import all_proven, check_blobs, check_origin, new_rows
 from surefoot.types.archive import Origin, Row
@@ -18,20 +16,16 @@ from surefoot.types.ports import Place
 _ROWS = """
 SELECT seq, at, version, body, hash FROM surefoot.event WHERE run = %s AND seq >= %s ORDER BY seq LIMIT %s"""
 _HASH = "SELECT hash FROM surefoot.event WHERE run = %s AND seq = %s"
-_MENTIONED = "(regexp_matches(convert_from(body, 'UTF8'), '[0-9a-f]{64}', 'g'))[1]"
-_SWEEP: tuple[LiteralString, ...] = (
-    "CREATE TEMPORARY TABLE swept ON COMMIT DROP AS SELECT number, events FROM surefoot.run",
-    f"""CREATE TEMPORARY TABLE unused ON COMMIT DROP AS
-    SELECT digest FROM surefoot.blob WHERE first_at < now() - interval '1 day'
-    EXCEPT SELECT {_MENTIONED} FROM surefoot.event""",  # noqa: S608  # words of ours
-    "LOCK TABLE surefoot.blob IN SHARE ROW EXCLUSIVE MODE",
-    f"""DELETE FROM unused WHERE digest IN (
-        SELECT {_MENTIONED} FROM surefoot.run LEFT JOIN swept USING (number)
-        JOIN surefoot.event ON event.run = run.number AND event.seq >= coalesce(swept.events, 0)
-        WHERE run.events > coalesce(swept.events, 0))""",  # noqa: S608  # as above
-    """WITH gone AS (DELETE FROM surefoot.blob USING unused WHERE blob.digest = unused.digest RETURNING data)
-    SELECT coalesce(sum(length(data)), 0)::bigint FROM gone""",
-)
+_UNUSED = "SELECT digest FROM surefoot.blob WHERE first_at < now() - interval '1 day'"
+_MENTIONS = """
+SELECT run, seq, ARRAY(SELECT regexp_matches(convert_from(body, 'UTF8'), '[0-9a-f]{64}', 'g'))
+FROM surefoot.event WHERE (run, seq) > (%s, %s) ORDER BY run, seq LIMIT 1000"""
+_REMOVE = """
+WITH gone AS (
+    DELETE FROM surefoot.blob WHERE digest = ANY (%s) AND first_at < now() - interval '1 day' RETURNING length(data)
+) SELECT coalesce(sum(length), 0)::bigint FROM gone"""
+_PIECE = 500
+"""Bytes that are removed at once."""
 
 
 async def origin(here: OpenDatabase, run_id: str) -> Origin:
@@ -54,9 +48,15 @@ async def rows(here: OpenDatabase, run_id: str, since: int, limit: int | None) -
 
 async def adopt(here: OpenDatabase, wanted: Origin, given: Sequence[Row], blobs: Sequence[tuple[str, bytes]]) -> None:
     """Keep records of another journal, all or none, behind those of their run that are here."""
-    run_id, reader, writer = wanted.run_id, here.reader, here.writer
-    check_blobs(run_id, blobs)
+    check_blobs(wanted.run_id, blobs)
     await keep(here.database, blobs)
+    while not await _is_adopted(here, wanted, given):
+        pass
+
+
+async def _is_adopted(here: OpenDatabase, wanted: Origin, given: Sequence[Row]) -> bool:
+    """Whether they are kept, or somebody else was first, so that there is more of the run by now."""
+    run_id, reader, writer = wanted.run_id, here.reader, here.writer
     known, parent = None, None
     try:
         found = await reader.find(run_id)
@@ -79,35 +79,44 @@ async def adopt(here: OpenDatabase, wanted: Origin, given: Sequence[Row], blobs:
     records = [(await reader.record(run_id, row.seq, hash_, row))[0] for hash_, row in zip(hashes, new, strict=False)]
     if not is_here:
         shared = (parent.number if parent else None, wanted.fork, place.hash)
-        await here.make(run_id, shared, "")
+        if await here.make(run_id, shared, "") is None:
+            return False
         await here.database.ask("UPDATE surefoot.run SET started_at = %s WHERE run_id = %s", (wanted.began, run_id))
-    if new:
-        line = (await here.open(run_id, create=False, fence=None)).line
-        del here.driven[run_id]
-        line.freed = None, True
-        for record in records:
-            line.summary = summarise(line.summary, record.event, record.at)
-        writer.add(line, [(line.number, row.seq, row.at, row.form, row.body, row.hash) for row in new])
-        await writer.flushed()
-        if line.failure is not None:
-            raise line.failure
+    if not new:
+        return True
+    line = (await here.open(run_id, create=False, fence=None)).line
+    del here.driven[run_id]
+    line.freed = None, True
+    if is_overtaken := line.at != place:
+        new, records = [], []
+    for record in records:
+        line.summary = summarise(line.summary, record.event, record.at)
+    writer.add(line, [(line.number, row.seq, row.at, row.form, row.body, row.hash) for row in new])
+    await writer.flushed()
+    if line.failure is not None:
+        raise line.failure
+    return not is_overtaken
 
 
 async def sweep(here: OpenDatabase) -> int:
     """Remove the bytes of more than a day ago that no record mentions, not even in a text; how many there were.
 
-    All records are looked through while others write; those that were written meanwhile once nobody can send bytes. A
-    store sends bytes again that it has not sent for some seconds, so that it never relies on what is gone.
+    All records are looked through while others write, some at a time. A store sends bytes again with a record that is
+    written meanwhile, unless it has sent them some seconds ago; what was sent again stays.
     """
-
-    async def swept(connection: Connection) -> int:
-        async with connection.transaction():
-            *before, last = _SWEEP
-            for statement in before:
-                await rows_of(connection, statement)
-            return int((await rows_of(connection, last))[0][0])
-
-    return await here.database.work(swept)
+    unused = {str(digest) for (digest,) in await here.database.ask(_UNUSED)}
+    at, is_more = (0, -1), bool(unused)
+    while is_more:
+        rows = await here.database.ask(_MENTIONS, at)
+        for run, seq, found in rows:
+            at = run, seq
+            unused.difference_update(digest for (digest,) in found)
+        is_more = bool(rows and unused)
+    digests, removed = sorted(unused), 0
+    for first in range(0, len(digests), _PIECE):
+        ((size,),) = await here.database.ask(_REMOVE, (digests[first : first + _PIECE],))
+        removed += size
+    return removed
 
 
 async def _hash_before(here: OpenDatabase, run_id: str, seq: int) -> bytes:
