@@ -21,11 +21,13 @@ from journal_cases import REPLY, read_all, started, story, write
 
 from conftest import Made
 from processes import LIMIT_S, told_until
+from records import until
 from servers import PostgresServer
 from surefoot.journal.codec import genesis, rows_of
 from surefoot.journal.postgres import PostgresJournal
+from surefoot.journal.postgres_follow import Follower
 from surefoot.journal.postgres_inbox import _READY  # pyright: ignore[reportPrivateUsage]  # as it is sent
-from surefoot.journal.postgres_server import FORMS, Database
+from surefoot.journal.postgres_server import FORMS, Database, Values
 from surefoot.types.errors import (
     JournalCorrupt,
     JournalError,
@@ -620,3 +622,24 @@ async def test_a_run_that_two_take_in_at_once_is_there_once(
         other.commit()
     await adopting
     assert await read_all(store, "r1") == (story()[1:], "")
+
+
+class Told(Database):
+    """Keeps what it is to tell; something else changes as soon as that is done."""
+
+    def __init__(self) -> None:
+        super().__init__("postgresql://h/d")
+        self.follower, self.told = Follower(self), list[object]()
+
+    async def ask(self, statement: str, values: Values = (), **_: object) -> list[tuple[Any, ...]]:  # noqa: ARG002  # it tells nothing else
+        self.told += values
+        if self.told == ["1"]:
+            asyncio.get_running_loop().call_soon(self.follower.tell, [2])
+        return []
+
+
+async def test_what_changes_in_the_moment_in_which_telling_ends_is_told() -> None:
+    database = Told()
+    database.follower.tell([1])
+    await until(lambda: database.told == ["1", "2"])
+    await database.follower.aclose()

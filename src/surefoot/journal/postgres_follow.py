@@ -89,9 +89,9 @@ class Follower:
                 await task
 
     def _start(self, name: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
-        if name not in self._tasks and not self.is_over:
-            task = self._tasks[name] = asyncio.get_running_loop().create_task(work())
-            task.add_done_callback(lambda _: self._tasks.pop(name, None))
+        task = self._tasks.get(name)
+        if (task is None or task.done()) and not self.is_over:
+            self._tasks[name] = asyncio.get_running_loop().create_task(work())
 
     def _changed(self, numbers: Iterable[int]) -> None:
         for number in numbers:
