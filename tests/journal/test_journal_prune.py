@@ -16,7 +16,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.journal.codec import digest_of
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.prune import Wanted, due, prune
-from surefoot.types.errors import JournalError, RunUnknown
+from surefoot.types.errors import JournalError, RunBusy, RunUnknown
 from surefoot.types.events import CallEnded, Event, RunEnded
 from surefoot.types.inner import Outer
 from surefoot.types.outcomes import Completed, Ending, Failed
@@ -129,6 +129,37 @@ async def test_a_run_that_was_taken_up_meanwhile_stays_and_leaves_no_line(made: 
     assert set(await store.beginning("")) == {"driven", "resumed", "forked", "fork"}
     assert set(json.loads(await store.side.get(f"pruned-{time.gmtime().tm_year}"))) == {"old"}
     await driven.release()
+
+
+class Late(MemoryJournal):
+    """A journal in which a run goes on and ends anew just before it is deleted."""
+
+    async def delete(self, run_id: str, *, end: str = "") -> None:
+        run = await self.open(run_id)
+        await run.append([REPLY, RunEnded(DONE)])
+        await run.release()
+        await super().delete(run_id, end=end)
+
+
+async def test_a_run_that_has_ended_anew_meanwhile_stays() -> None:
+    store = Late()
+    await kept(store, "old")
+    assert [number async for number in prune(store, ["old"], "Ada")] == [0]
+    assert await store.beginning("") == ["old"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_run_is_deleted_only_for_the_end_that_it_has(kind: str, made: Made) -> None:
+    store = made(kind)
+    await kept(store, "old")
+    before = (await store.read_recorded("old"))[0][-1].hash
+    run = await store.open("old")
+    await run.append([REPLY, RunEnded(DONE)])
+    await run.release()
+    with pytest.raises(RunBusy, match="has gone on since"):
+        await store.delete("old", end=before)
+    await store.delete("old", end=(await store.read_recorded("old"))[0][-1].hash)
+    assert await store.beginning("") == []
 
 
 @pytest.mark.parametrize("seed", range(40))

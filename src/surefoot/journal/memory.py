@@ -32,7 +32,7 @@ from surefoot.journal.codec import (
     same_word,
 )
 from surefoot.journal.memory_log import Changes, Keep, Keeper, Log, MemoryRun, Watcher, blob_in
-from surefoot.journal.raw import check_blobs, check_origin, new_rows, references
+from surefoot.journal.raw import check_blobs, check_end, check_origin, new_rows, references
 from surefoot.journal.side import MemorySide
 from surefoot.types.archive import Origin, Row
 from surefoot.types.errors import JournalError, RunBusy, RunExists, RunUnknown, UsageError, overtaken
@@ -201,7 +201,7 @@ class MemoryJournal:
         finally:
             self._changes.watchers.discard(watcher)
 
-    async def delete(self, run_id: str) -> None:
+    async def delete(self, run_id: str, *, end: str = "") -> None:
         """Take a run out for good."""
         with self._making:
             log = self._log(run_id)
@@ -209,6 +209,7 @@ class MemoryJournal:
                 raise RunBusy(f"run {run_id} is being driven; cancel it, or wait until it stands still")
             if any(one.parent is log for one in self._logs.values()):
                 raise UsageError(f"run {run_id} cannot be deleted: another run shares its records")
+            check_end(run_id, log.place.hash, end)
             if self._keeper is not None:
                 self._keeper.put_deleted(run_id)
             del self._logs[run_id]

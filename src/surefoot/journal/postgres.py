@@ -168,11 +168,11 @@ class PostgresJournal:
                 if not summaries:
                     await changed.wait()
 
-    async def delete(self, run_id: str) -> None:
+    async def delete(self, run_id: str, *, end: str = "") -> None:
         """Take a run out for good; bytes that others may share stay. See `JournalStore`."""
         at = await self._at_work()
         await at.reader.find(run_id)
-        await at.inbox.delete(run_id)
+        await at.inbox.delete(run_id, end)
 
     async def origin(self, run_id: str) -> Origin:
         """Where a run comes from. Raises `UsageError` for an unknown run."""

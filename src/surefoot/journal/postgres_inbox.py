@@ -15,6 +15,7 @@ from surefoot.journal.codec import encode_word, same_word, word_of
 from surefoot.journal.postgres_owner import is_dead_here
 from surefoot.journal.postgres_server import Connection, Database, Row, rows_of
 from surefoot.journal.postgres_write import text_of
+from surefoot.journal.raw import check_end
 from surefoot.types.errors import JournalError, RunBusy, RunUnknown, UsageError
 from surefoot.types.ports import Claimed
 from surefoot.types.words import Posted, Word
@@ -62,7 +63,7 @@ _IS_READY = "UPDATE surefoot.run SET ready_at = least(ready_at, surefoot.now()) 
 _RUN = "SELECT number FROM surefoot.run WHERE run_id = %s FOR UPDATE"
 
 _DELETED = """
-SELECT number, owner, owner <> '' AND surefoot.lives(owner) FROM surefoot.run WHERE run_id = %s FOR UPDATE"""
+SELECT number, owner, head, owner <> '' AND surefoot.lives(owner) FROM surefoot.run WHERE run_id = %s FOR UPDATE"""
 _SHARED = "SELECT 1 FROM surefoot.run WHERE parent = %s LIMIT 1"  # asked under that lock: it sees each fork
 _DELETE: tuple[LiteralString, ...] = (
     "DELETE FROM surefoot.event WHERE run = %s",
@@ -174,16 +175,17 @@ class Inbox:
 
         return await self._database.work(renewed, patience_s=0, is_urgent=True)
 
-    async def delete(self, run_id: str) -> None:
+    async def delete(self, run_id: str, end: str) -> None:
         """Take a run out for good; bytes that others may share stay."""
 
         async def deleted(connection: Connection) -> None:
             async with connection.transaction():
-                ((number, owner, is_driven),) = await rows_of(connection, _DELETED, (run_id,))
+                ((number, owner, head, is_driven),) = await rows_of(connection, _DELETED, (run_id,))
                 if is_driven and not is_dead_here(owner):
                     raise RunBusy(f"run {run_id} is being driven; cancel it, or wait until it stands still")
                 if await rows_of(connection, _SHARED, (number,)):
                     raise UsageError(f"run {run_id} cannot be deleted: another run shares its records")
+                check_end(run_id, head, end)
                 for statement in _DELETE:
                     await rows_of(connection, statement, (number,))
 

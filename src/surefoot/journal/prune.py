@@ -78,9 +78,9 @@ async def prune(store: JournalStore, run_ids: Sequence[str], by: str) -> AsyncIt
         name = f"pruned-{time.gmtime(now).tm_year}"
         await amend(store.side, name, lambda was, told=told: _written({**_read(was), **told}))
         left: list[str] = []
-        for run_id in ends:
+        for run_id, end in ends.items():
             try:
-                await store.delete(run_id)
+                await store.delete(run_id, end=end)
                 gone += 1
             except (RunBusy, UsageError):  # it was taken up, or forked, just now
                 left.append(run_id)

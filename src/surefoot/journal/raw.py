@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Any, cast
 
 from surefoot.types.archive import Origin, Row
-from surefoot.types.errors import JournalCorrupt, JournalError, UsageError
+from surefoot.types.errors import JournalCorrupt, JournalError, RunBusy, UsageError
 from surefoot.types.ports import Place
 
 _FORMS = 2**31
@@ -70,6 +70,12 @@ def check_origin(wanted: Origin, here: Origin) -> None:
     """Raise `UsageError` where a run that is here shares other records than one of its id that is to be kept."""
     if (wanted.parent, wanted.fork) != (here.parent, here.fork):
         raise UsageError(f"there is a run {wanted.run_id} already, and it is another one; nothing of it was changed")
+
+
+def check_end(run_id: str, hash_: bytes, end: str) -> None:
+    """Raise `RunBusy` where the last record of a run does not have the hash `end` that it had; "" allows any."""
+    if end not in ("", hash_.hex()):
+        raise RunBusy(f"run {run_id} has gone on since; look at it again before you delete it")
 
 
 def references(body: bytes) -> set[str]:

@@ -207,11 +207,11 @@ class SqliteJournal:
         finally:
             file.writer.unwatch(EVERY, changed)
 
-    async def delete(self, run_id: str) -> None:
+    async def delete(self, run_id: str, *, end: str = "") -> None:
         """Take a run out for good; bytes that others may share stay. See `JournalStore`."""
         file = self._file_to_write()
         file.writer.flush()
-        file.delete(run_id)
+        file.delete(run_id, end)
 
     async def origin(self, run_id: str) -> Origin:
         """Where a run comes from. Raises `UsageError` for an unknown run."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from surefoot.core.state.summary import is_outdated, ready_at
 from surefoot.journal.codec import BlobRow, RunRow, check_id, check_there, digest_of, genesis, rows_of
 from surefoot.journal.heads import Head, Heads, head_of, heads_of
+from surefoot.journal.raw import check_end
 from surefoot.journal.sqlite_file import (
     FORMAT,
     Owner,
@@ -120,10 +121,11 @@ class OpenFile:
         """
         self.writer.freed.append((number, self.token, ready_at, hears, time.time()))
 
-    def delete(self, run_id: str) -> None:
+    def delete(self, run_id: str, end: str) -> None:
         """Take a run out for good. Bytes that others may share stay.
 
-        Raises `RunBusy` while somebody drives it, `UsageError` while another run shares its records.
+        Raises `RunBusy` while somebody drives it or when `end` is not its end any more, `UsageError` while another run
+        shares its records.
         """
         with translate_errors(self.path), transaction(self.db):
             row = self.reader.find(run_id)
@@ -131,6 +133,7 @@ class OpenFile:
                 raise RunBusy(f"run {run_id} is being driven; cancel it, or wait until it stands still")
             if self.db.execute("SELECT 1 FROM run WHERE parent=?", (row.number,)).fetchone():
                 raise UsageError(f"run {run_id} cannot be deleted: another run shares its records")
+            check_end(run_id, self.reader.end(run_id).hash, end)
             for statement in _DELETE:
                 self.db.execute(statement, (row.number,))
             if self.db.execute("SELECT 1 FROM sqlite_master WHERE name='search'").fetchone():

@@ -379,14 +379,13 @@ class JournalStore(Archive, Protocol):
         """Summaries kept after the change `since` (None: from now on), then each as it changes, until it is closed."""
         ...
 
-    async def delete(self, run_id: str) -> None:
-        """Take a run out for good. Raises `RunBusy` while it is driven, `UsageError` while others share its records."""
+    async def delete(self, run_id: str, *, end: str = "") -> None:
+        """Take a run out. Raises `RunBusy` if driven or `end` is not its last hash, `UsageError` if it is shared."""
         ...
 
     async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
-        """Take the right to drive up to so many runs of these agents that are ready, or whose driver is gone.
+        """Take up to so many runs of these agents: first those whose driver is gone, then those ready longest.
 
-        Those whose driver is gone come first, then the others in the order in which they became ready.
         `open` them within the lease, and `renew` it; a lease that is over lets others take the run.
         """
         ...
