@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -199,6 +200,16 @@ async def test_only_bytes_that_nothing_refers_to_are_removed(
     assert await store.sweep() == len(PICTURE + b"result")
     assert (await store.read_recorded("r2"))[1] == ""
     assert await store.sweep() == 0
+
+
+async def test_two_that_sweep_at_once_remove_each_once(kind: str, made: Made, request: pytest.FixtureRequest) -> None:
+    store = made(kind)
+    run = await store.open("r1", create=True)
+    await run.put_blob(b"lost")
+    await run.append(story(), "written")
+    await run.release()
+    age(kind, request)
+    assert sum(await asyncio.gather(store.sweep(), store.sweep())) == len(b"lost")
 
 
 async def test_bytes_of_a_run_that_has_not_ended_stay(kind: str, made: Made) -> None:

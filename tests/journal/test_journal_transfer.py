@@ -258,3 +258,17 @@ async def test_a_later_form_of_lines_is_refused_by_name(lines: list[str]) -> Non
     with pytest.raises(JournalError, match="surefoot export RUN --form journal"):
         list(pieces_in(lines[1:]))
     assert list(pieces_in([])) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_run_that_goes_on_while_it_is_exported_is_given_as_far_as_its_line_says(kind: str, made: Made) -> None:
+    source, target = made(kind), MemoryJournal()
+    run = await source.open("r1", create=True)
+    await run.append([CallStarted("c1", number) for number in range(transfer.PIECE + 1)], "written")
+    lines: list[str] = []
+    async for line in lines_of(source, ["r1"]):
+        lines.append(line)
+        if len(lines) == 2:
+            await run.append([CallStarted("c2")], "written")
+    await run.release()
+    assert [moved.records async for moved in take_in(target, lines)] == [transfer.PIECE + 1]

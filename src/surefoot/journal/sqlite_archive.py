@@ -110,5 +110,5 @@ def _look(file: OpenFile, unused: set[str], seen: tuple[int, bytes]) -> tuple[in
 
 
 def _removed(file: OpenFile, digest: str) -> int:
-    (size,) = file.db.execute("DELETE FROM blob WHERE digest=? RETURNING length(data)", (digest,)).fetchone()
-    return size
+    removed = file.db.execute("DELETE FROM blob WHERE digest=? RETURNING length(data)", (digest,)).fetchall()
+    return sum(size for (size,) in removed)  # another sweep may have been first

@@ -57,15 +57,17 @@ class Piece:
     standing: Standing = ""
 
 
-async def pieces(store: JournalStore, run_id: str, since: int, known: set[str]) -> AsyncIterator[Piece]:
-    """The own records of a run from `since` on; at least one piece. Bytes that are `known` are left out, others added.
+async def pieces(store: JournalStore, run_id: str, since: int, until: int, known: set[str]) -> AsyncIterator[Piece]:
+    """The own records of a run from `since` to before `until`, however it goes on meanwhile; at least one piece.
+
+    Bytes that are `known` are left out, others added.
 
     Raises `JournalError`.
     """
     origin = await store.origin(run_id)
     at = max(since, origin.fork)
     while True:
-        rows = await store.rows(run_id, at, PIECE)
+        rows = (await store.rows(run_id, at, PIECE))[: max(until - at, 0)]
         new = {digest for row in rows for digest in references(row.body)} - known
         yield Piece(origin, rows, [(digest, await store.get_blob(digest)) for digest in sorted(new)])
         known |= new
@@ -111,7 +113,7 @@ async def lineage(store: JournalStore, run_id: str, done: set[str]) -> list[str]
 async def _move(source: JournalStore, target: JournalStore, run_id: str, known: set[str]) -> int:
     here, records = await source.summary(run_id), 0
     since = max(min(await _length(target, run_id), here.events) - 1, 0)
-    async for piece in pieces(source, run_id, since, known):
+    async for piece in pieces(source, run_id, since, here.events, known):
         await target.adopt(piece.origin, piece.rows, piece.blobs)
         records += len(piece.rows)
     await _stand(target, run_id, here.standing)
@@ -139,7 +141,7 @@ async def lines_of(store: JournalStore, run_ids: Sequence[str]) -> AsyncIterator
     for run_id in ids:
         summary = await store.summary(run_id)
         is_first = True
-        async for piece in pieces(store, run_id, 0, known):
+        async for piece in pieces(store, run_id, 0, summary.events, known):
             origin = piece.origin
             if is_first:
                 told = {"run": run_id, "parent": origin.parent or None, "fork": origin.fork, "began": origin.began}
