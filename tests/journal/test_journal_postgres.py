@@ -349,6 +349,8 @@ async def bare(postgres_url: str) -> AsyncIterator[str]:
 
 
 async def test_tables_of_a_later_form_are_refused_and_older_ones_named(bare: str, tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="it has no tables; run `surefoot db init`"):
+        await Database(bare, tables="upgrade").ask("SELECT 1")
     shutil.copy(FORMS / "1.sql", tmp_path)
     await Database(bare, tmp_path).ask("SELECT 1")
     (tmp_path / "2.sql").write_text("CREATE TABLE surefoot.more (one integer)", "utf-8")

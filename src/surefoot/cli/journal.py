@@ -269,8 +269,8 @@ _FORMS = "SELECT form, made_by, to_char(at, 'YYYY-MM-DD HH24:MI') FROM surefoot.
 
 @tables.command(name="init")
 def init_tables(journal: UrlOption = None) -> None:
-    """Create the tables, as a user who may; `surefoot run` does so itself if it may."""
-    _tell(journal, "upgrade")
+    """Create the tables if there are none, as a user who may; `surefoot run` does so itself if it may."""
+    _tell(journal, "make")
 
 
 @tables.command(name="upgrade")

@@ -99,7 +99,7 @@ class Database:
     """The connections of one store to its database, on one event loop at a time. Raises `JournalError`.
 
     `name` is the address without user and password. Connections are made at the first use, and so are the tables, if
-    there are none. With "upgrade" they are brought to the newest form, too; with "look" they are left as they are.
+    there are none. With "upgrade" older ones are brought to the newest form; with "look" all are left as they are.
     """
 
     def __init__(self, url: str, forms: Path = FORMS, *, tables: Tables = "make") -> None:
@@ -200,7 +200,7 @@ class Database:
     async def _see_to_tables(self, connection: Connection) -> None:
         newest = max(int(file.stem) for file in self._forms.glob("*.sql"))
         form = await form_of(connection)
-        if (form == 0 and self._tables == "make") or (form < newest and self._tables == "upgrade"):
+        if (form == 0 and self._tables == "make") or (0 < form < newest and self._tables == "upgrade"):
             form = await self._upgraded(connection)
         if form == 0:
             raise JournalError(f"journal {self.name}: it has no tables; run `surefoot db init`")
