@@ -167,6 +167,24 @@ async def test_a_run_survives_a_server_that_crashes(postgres_url: str, own_postg
     await store.aclose()
 
 
+async def test_who_closes_while_the_server_is_away_is_told_what_may_be_missing(
+    postgres_url: str, own_postgres: PostgresServer
+) -> None:
+    store = PostgresJournal(postgres_url)
+    run, idle = await store.open("r1", create=True), await store.open("r2", create=True)
+    await run.append([started()], "synced")
+    await idle.append([started("r2")], "synced")
+    own_postgres.stop()
+    try:
+        await run.append([CallStarted("c1"), CallStarted("c2")])
+        with pytest.raises(JournalError, match="may be missing: 2 of run r1; resume these runs once it is back"):
+            await store.aclose()
+    finally:
+        own_postgres.start()
+    assert len((await store.read_recorded("r1"))[0]) == 1
+    await store.aclose()
+
+
 async def test_readers_elsewhere_are_told_and_miss_nothing_when_they_are_not(
     store: PostgresJournal, postgres_url: str
 ) -> None:

@@ -25,6 +25,9 @@ from surefoot.types.words import Posted
 _LEASE_S = 30.0
 """For how long a run that was opened, not claimed, stays with a process that is cut off."""
 
+_CLOSING_S = 5.0
+"""For how long a store that is closed waits for its server."""
+
 
 class OpenDatabase:
     """What a store has of its database, on one event loop at a time, and the runs that it drives.
@@ -123,14 +126,20 @@ class OpenDatabase:
         self._beating = None
 
     async def aclose(self) -> None:
-        """Write what is queued, let others drive the runs, and close. Raises `JournalError` when something was lost."""
+        """Write what is queued, let others drive the runs, and close; a server that is away is waited for 5 seconds.
+
+        Raises `JournalError`, which names what may not have been written.
+        """
         driven = tuple(self.driven.values())
         for run in driven:
             run.give_up()
         try:
-            await self.writer.flushed(synced=True)
-            with suppress(JournalError):  # it dies by itself
-                await self.inbox.leave()
+            try:
+                async with asyncio.timeout(_CLOSING_S):
+                    await self.writer.flushed(synced=True)
+                    await self.inbox.leave()
+            except (JournalError, TimeoutError):  # its leases end by themselves
+                self.writer.give_up()
         finally:
             if self._beating is not None:
                 self._beating.cancel()

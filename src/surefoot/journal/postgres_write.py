@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from surefoot.core.state.summary import is_outdated
 from surefoot.journal.codec import Blob, EventRow, encode_summary, storable
-from surefoot.journal.postgres_server import ERRORS, PATIENCE_S, Connection, Database, is_passing
+from surefoot.journal.postgres_server import PATIENCE_S, Connection, Database, is_passing
 from surefoot.types.errors import JournalError, LeaseLost
 from surefoot.types.ports import Place, RunSummary
 from surefoot.types.words import Posted
@@ -35,7 +35,6 @@ _SYNC_S = 2.0
 """After so long what is written is synced in any case, so that little has to be kept."""
 
 _LABEL_CHARS = 200
-
 _TYPES = (
     "boolean text bigint[] bigint[] bigint[] bytea[] bigint[] bytea[] "  # the runs, and where they stand
     "bigint[] bigint[] float8[] bigint[] bytea[] bytea[] text[] bytea[] "  # records, bytes
@@ -201,6 +200,16 @@ class Writer:
         for line in [line for line in self._unsafe if line.number == number]:
             del self._unsafe[line]
 
+    def give_up(self) -> None:
+        """Write no more: what is not known to be written has failed."""
+        if self._task is not None:
+            self._task.cancel()
+        lines = [line for line in self._unsafe | self._queue if line.unsent]
+        told = ", ".join(f"{len(line.unsent)} of run {line.summary.run_id}" for line in lines)
+        told = f"it gave no answer; its last records may be missing: {told}; resume these runs once it is back"
+        for line in lines:
+            line.fails(JournalError(f"journal {self._database.name}: {told}"))
+
     def moved(self) -> None:
         """Go on on another event loop; what was under way on the one before is found out about."""
         self._task, self._is_awaited = None, asyncio.Event()
@@ -240,22 +249,17 @@ class Writer:
 
     async def _is_refused(self, lines: Sequence[Line], *, synced: bool) -> bool:
         """Write; whether bytes were refused. Lines that are refused are tried in parts, so that each fails alone."""
-        batch = dict.fromkeys(lines)
+        batch, breaks = dict.fromkeys(lines), -1
 
         async def sent(connection: Connection) -> None:
-            nonlocal batch
+            nonlocal batch, breaks
             batch, breaks = dict.fromkeys(lines), self._database.breaks
             is_doubtful, self._breaks = self._breaks != breaks, -1
             while True:
                 if is_doubtful:
                     await self._compare(connection)
                     batch |= dict.fromkeys(line for line in self._unsafe if line.unsent or line.heard or line.freed)
-                try:
-                    batch = await self._send(connection, batch, synced=synced)
-                except ERRORS as error:
-                    if not is_passing(error):  # nothing of it was written
-                        self._breaks = breaks
-                    raise
+                batch = await self._send(connection, batch, synced=synced)
                 if not (is_doubtful := bool(batch)):
                     break
             self._breaks = breaks
@@ -264,9 +268,9 @@ class Writer:
             await self._database.work(sent, patience_s=PATIENCE_S if lines else 0)
         except JournalError as error:
             is_away, each = error.__cause__ is not None and is_passing(error.__cause__), tuple(batch)
+            self._breaks = -1 if is_away else breaks  # of what is refused nothing was written
             if not is_away and len(each) > 1:
-                half = len(each) // 2
-                return any([await self._is_refused(part, synced=synced) for part in (each[:half], each[half:])])
+                return any([await self._is_refused(part, synced=synced) for part in (each[::2], each[1::2])])
             for line in lines if is_away else each:
                 line.fails(error)
                 self._unsafe.pop(line, None)
@@ -275,12 +279,12 @@ class Writer:
             return bool(self._blobs) and await self._is_refused((), synced=synced)
         return False
 
-    async def _send(self, connection: Connection, lines: Iterable[Line], *, synced: bool) -> dict[Line, None]:
+    async def _send(self, connection: Connection, lines: dict[Line, None], *, synced: bool) -> dict[Line, None]:
         """Send what is new; gives the runs that stand elsewhere: others have them, or an answer was lost."""
         blobs = dict(self._blobs)
-        if synced:
-            lines = {**dict.fromkeys(lines), **{line: None for line in self._unsafe if line.freed is None}}
         moves = [_Move(line, line.unsent, line.end, len(line.heard), line.freed) for line in lines]
+        asked = [line for line in self._unsafe if synced and line.freed is None and line not in lines]
+        moves += [_Move(line, [], line.at, line.heard_sent, None) for line in asked]
         shown = [(line, line.summary) for line in lines if line.is_summary_due]
         columns = _columns(self._token, moves, shown, blobs)
         ((taken,),) = await (await connection.execute(_APPEND, (synced, *columns))).fetchall()
@@ -382,7 +386,7 @@ def _columns(
     labels = [(line.number, f"{name}={value}") for line, one in shown for name, value in one.labels.items()]
     yield [number for number, _ in labels]
     yield [label_of(label) for _, label in labels]
-    heard = [(one, move.line.number) for move in moves for one in move.line.heard[move.line.heard_sent :]]
+    heard = [(one, move.line.number) for move in moves for one in move.line.heard[move.line.heard_sent : move.heard]]
     yield [one.number for one, _ in heard]
     yield [number for _, number in heard]
     yield [one.outcome for one, _ in heard]
