@@ -1,5 +1,6 @@
 """The everyday tasks: what was asked for is told from what was not, and a careful user answers for the first alone."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,17 @@ async def test_what_nobody_asked_for_is_refused() -> None:
     played = await play(TASKS["a02"], ScriptedModel([other, "Done."]), ModelSettings())
     assert (played.unasked, played.yes, played.no) == ([], 0, 1)
     assert "not done" in played.wrong[0]
+
+
+@pytest.mark.parametrize(("traits", "again"), [({"repeats": "yes"}, 0), ({}, 1)])
+async def test_an_effect_made_twice_with_another_between_is_asked_about_of_a_model_that_repeats_itself(
+    traits: Mapping[str, str], again: int
+) -> None:
+    eggs = calls(("add_to_list", {"item": "eggs", "count": 6}))
+    bread = calls(("add_to_list", {"item": "bread", "count": 2}))
+    model = ScriptedModel([eggs, bread, eggs, "Done."], traits=traits)
+    played = await play(TASKS["a28"], model, ModelSettings())
+    assert (played.wrong, len(played.unasked), played.no) == ([], again, 1 - again)
 
 
 def test_an_effect_once_too_often_or_in_another_file_was_not_asked_for(tmp_path: Path) -> None:

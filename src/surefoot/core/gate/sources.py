@@ -136,6 +136,7 @@ class Known:
     calls whose results a model should have read for orders in them, and has not. `accepted` are the pins of foreign
     tools of which a person has approved a call in this run, `doubted` the tools that look like others, with the reason
     that a person reads. `step_kind` is what the running step of a plan is; a run without a plan is one step.
+    `repeats`: the model that asks is known to ask once more for what it has done.
     """
 
     words: Words
@@ -146,6 +147,7 @@ class Known:
     endorsed: frozenset[tuple[str, Role, str]] = frozenset()
     today: str = ""
     step_kind: StepKind = "tool"
+    repeats: bool = False
     own: Words | None = None
     degraded: frozenset[str] = frozenset()
     accepted: frozenset[str] = frozenset()

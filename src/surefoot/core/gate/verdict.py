@@ -219,7 +219,8 @@ def accepted_by(config: GuardConfig, spec: ToolSpec) -> str:
 def repetition(call: Asked) -> Sequence[Word]:
     """The very same call once more, where that is not the same as once: no other effect has come in between.
 
-    Where sums go somewhere it is the same to pay by another tool: effect, place and sum are compared.
+    Of a model that repeats itself, whatever has come in between. Where sums go somewhere it is the same to pay by
+    another tool: effect, place and sum are compared.
     """
     if call.spec.may_repeat or not call.aim.is_effectful:
         return ()
@@ -227,7 +228,7 @@ def repetition(call: Asked) -> Sequence[Word]:
         verdict = "ask" if call.may_only_read else "deny"
         return (Word("repetition", verdict, "refused: the same call is not settled yet", "the same call is open"),)
     last = max((one.ended for one in call.started if one.ended and one.effects - {"read"}), default=0)
-    since = [one for one in call.started if not one.ended or one.ended == last]
+    since = [one for one in call.started if not one.ended or one.ended == last or call.known.repeats]
     if any(one.digest == call.digest for one in since):
         said = "this very call was made already"
     elif any(_is_as_much(one, call) for one in since):

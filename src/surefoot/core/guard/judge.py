@@ -24,7 +24,7 @@ from surefoot.core.state.trail import REMEDY
 from surefoot.core.text.json import json_text
 from surefoot.core.text.look import normal_text
 from surefoot.core.text.words import fits
-from surefoot.core.view.shape import shape_faults
+from surefoot.core.view.shape import REPEATS, shape_faults
 from surefoot.core.view.stages import Verdict, is_judged, tightened
 from surefoot.core.view.step import tools_now
 from surefoot.types.events import CallJudged
@@ -292,12 +292,14 @@ def asked_of(state: State, call: Call) -> Asked | None:
 
 
 def _known(state: State, gate: GateRecord) -> Known:
-    """What is known, with the kind of the step that runs; a run without a plan is one step with tools."""
-    if state.plan is None or state.turn is None:
+    """What is known, with the kind of the step that runs, if any, and the habit of the model that speaks."""
+    turn = state.turn
+    if turn is None:
         return gate.known
-    step_id = state.turn.step_id
-    kind = next((step.kind for step in state.plan.steps if step.step_id == step_id), gate.known.step_kind)
-    return replace(gate.known, step_kind=kind)
+    steps = state.plan.steps if state.plan is not None else ()
+    kind = next((step.kind for step in steps if step.step_id == turn.step_id), gate.known.step_kind)
+    speaker = state.speakers.get(turn.role)
+    return replace(gate.known, step_kind=kind, repeats=speaker is not None and speaker.traits.get(REPEATS) == "yes")
 
 
 def _begun(state: State, gate: GateRecord, call: Call) -> tuple[Started, ...]:

@@ -32,7 +32,7 @@ from surefoot.core.state.state import State, subset
 from surefoot.core.state.turn import Rendered
 from surefoot.core.state.window import READ_RESULT, Fit, catalogue_tokens, marks, message_tokens, text_tokens
 from surefoot.core.view.observations import Form, ask_for, form_in
-from surefoot.core.view.shape import IN_WORDS, required_only, step_schema, told_shape, with_finish
+from surefoot.core.view.shape import IN_WORDS, REPEATS, required_only, step_schema, told_shape, with_finish
 from surefoot.core.view.step import guidance, is_thought, tools_now, without_pager
 from surefoot.core.view.turns import KEPT_AS, asked, fetched, files_shown, said_before, split_template, turn_messages
 from surefoot.types.messages import ModelMessage, ModelRequest
@@ -107,9 +107,6 @@ the same; "no": it was refused; else only where no tool is on offer, since on mo
 
 LOOK_FIRST = "early_answers"
 """Trait: "yes" says that the model answers before it has looked, if it may."""
-
-REPEATS = "repeats"
-"""Trait: "yes" says that the model writes its last step again, unless its thought has to begin with what is known."""
 
 REQUIRED_ONLY = "optional_arguments"
 """Trait: "no" says that the model fills in whatever it may, and is better shown required parameters alone."""

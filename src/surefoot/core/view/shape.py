@@ -101,6 +101,9 @@ def as_recorded(parsed: Parsed, recorded: Parsed) -> Parsed:
     return without_answer(parsed, fault) if parsed.error is None and fault and fault.kind == "invalid_value" else parsed
 
 
+REPEATS = "repeats"
+"""Trait: "yes" says that the model asks once more for what it has done, if it may."""
+
 MAX_THOUGHT_CHARS = 200
 """The spec allows 400; in 200 the embedded model says what it needs, and rambles less."""
 
