@@ -243,6 +243,7 @@ class _Options(TypedDict, total=False):
     identity: Sequence[str]
     approval: Approval | None
     timeout_s: float | None
+    queue: str
     name: str
     description: str
     probe: Callable[..., object] | None
@@ -264,6 +265,7 @@ def tool(
     `roles`, what parameters are to the effect (`{"to": "destination"}`); `sensitive`, further parameters whose values
     need a good origin; `trusted_fields`, `directory` and `identity`, what of its results may be believed (`ToolSpec`).
     `approval="always"` asks a person before each call, "once" before the first of a run, with the gate or without.
+    `queue` is the task queue of Temporal on which its calls are made, where runs are workflows there.
     For plans: `category`, what it is for; `exclusive`, one call of it at a time; `empty_ok`, nothing is a result, too.
     `probe(…)` takes any of the tool's parameters, and says of an interrupted call whether it took effect: its result if
     so, None if not; it raises when it could not tell, and a person is asked then. Raises `UsageError` for a name or

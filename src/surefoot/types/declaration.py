@@ -18,6 +18,7 @@ from surefoot.types.settings import (
     or_none,
     seconds,
     setting,
+    text,
     texts,
 )
 from surefoot.types.tools import Approval, Effect, ToolSpec
@@ -52,6 +53,7 @@ class Declared(Settings):
     directory: bool | None = setting(None, or_none(flag, "by its name"), "")
     identity: tuple[str, ...] = setting((), texts, "")
     approval: Approval | None = setting(None, or_none(choice(*get_args(Approval)), "without"), "")
+    queue: str = setting("", text, "")
 
     def __post_init__(self) -> None:
         Settings.__post_init__(self)

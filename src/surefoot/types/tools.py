@@ -43,6 +43,7 @@ class ToolSpec:
     `approval`: a person is asked before each call ("always"), or the first of a run ("once"), with the gate or without.
     `delegates`: it is an agent, so that a call of it is a run of its own, which goes on where it stood; the answer of a
     "hand_off" ends the run that made it.
+    `queue` is the task queue of Temporal on which its calls are made ("": that of the run); see docs/temporal.md.
     For plans (spec/planning.md): `exclusive`, that one call of it runs at a time; `empty_ok`, that nothing found is a
     result like any other.
     """
@@ -75,6 +76,7 @@ class ToolSpec:
     empty_ok: bool = False
     approval: Approval | None = None
     delegates: Delegates = ""
+    queue: str = ""
 
     @property
     def is_foreign(self) -> bool:
