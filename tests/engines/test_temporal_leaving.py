@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.testing import ActivityEnvironment
 
-from surefoot import Agent, MemoryJournal, Run, tool
+from surefoot import Agent, LoopConfig, MemoryJournal, Run, tool
 from surefoot.core.loop.fold import fold
 from surefoot.engines.temporal import worker
 from surefoot.engines.temporal.activities import KINDS, Activities
@@ -27,9 +28,10 @@ from surefoot.engines.temporal.payloads import WORKFLOW, Asked, Batch, Given, He
 from surefoot.engines.temporal.worker import Engine, adopt, connected
 from surefoot.journal.memory import store_of
 from surefoot.testing.models import ScriptedModel, calls
-from surefoot.types.events import RunNoted
+from surefoot.types.errors import JournalError
+from surefoot.types.events import CallEnded, Event, RunNoted
 from surefoot.types.moves import Think
-from surefoot.types.ports import JournalStore
+from surefoot.types.ports import JournalStore, Recorded
 from surefoot.types.words import Note
 
 pytestmark = [pytest.mark.anyio, pytest.mark.temporal, pytest.mark.timeout(200)]
@@ -111,13 +113,140 @@ async def test_a_run_whose_workflow_never_got_anywhere_is_adopted(
     await agent.aclose()
 
 
-async def begun(store: JournalStore, agent: Agent) -> tuple[Activities, Batch]:
+class Till:
+    """An agent whose only call pays in a thread, as soon as it is let go on; what it paid, and whether it was asked."""
+
+    def __init__(self, store: JournalStore) -> None:
+        self.begun, self.go, self.paid, self.asked = threading.Event(), threading.Event(), list[str](), list[str]()
+
+        def has_paid() -> str | None:
+            self.asked.append("probe")
+            return "paid" if self.paid else None
+
+        @tool(probe=has_paid)
+        def pay() -> str:
+            """Pay once."""
+            self.begun.set()
+            assert self.go.wait(_PATIENCE_S)
+            self.paid.append("paid")
+            return "paid"
+
+        self.agent = Agent(ScriptedModel([calls(("pay", {})), "Done."]), tools=[pay], journal=store, name="clerk")
+
+    async def begin(self, run_id: str) -> None:
+        await self.agent.start("go", run_id=run_id)
+        assert await asyncio.to_thread(self.begun.wait, _PATIENCE_S)
+
+    async def end(self, store: JournalStore, run_id: str) -> list[type[Event]]:
+        """The call has paid once, what it gave is on record, and nobody had to ask; the kinds of the records."""
+        self.go.set()
+        assert (await ended(store, run_id)).status == "completed"
+        events = [one.event for one in (await store.read_recorded(run_id))[0]]
+        assert [one.result.content for one in events if isinstance(one, CallEnded)] == ["paid"]
+        assert (self.paid, self.asked) == (["paid"], [])
+        return [type(one) for one in events]
+
+
+@pytest.mark.parametrize("size", ["move", "run"])
+async def test_a_call_in_a_thread_outlasts_its_workflow(temporal_server: Server, size: Size) -> None:
+    store, run_id = MemoryJournal(), f"adopted-{size}"
+    till = Till(store)
+    async with at_work(temporal_server, store, till.agent, run_id, size) as client:
+        await till.begin(run_id)
+        first = (await client.get_workflow_handle(workflow_id(run_id)).describe()).run_id
+        await adopt(client, [run_id])
+        if size == "move":  # with `run`, the journal is held until the call has ended
+            async with asyncio.timeout(_PATIENCE_S):
+                while (await client.get_workflow_handle(workflow_id(run_id)).describe()).run_id == first:  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
+        await asyncio.sleep(12)  # longer than a worker may go without a sign of life
+        await till.end(store, run_id)
+
+
+async def test_a_call_goes_on_while_others_write_to_its_run(temporal_server: Server, tmp_path: Path) -> None:
+    store, run_id = store_of(str(tmp_path / "runs.db")), "written-by-others"
+    till, other = Till(store), store_of(str(tmp_path / "runs.db"))
+    async with at_work(temporal_server, store, till.agent, run_id, "move") as client:
+        await till.begin(run_id)
+        handle = client.get_workflow_handle(workflow_id(run_id))
+        first = (await handle.describe()).run_id
+        journal = await other.open(run_id, fence=(await handle.query("summary"))["fence"])
+        await journal.append([RunNoted("in red, please", "Ada")], "written")
+        assert RunNoted in await till.end(store, run_id)
+        assert (await handle.describe()).run_id == first
+    await till.agent.aclose()
+    await other.aclose()
+
+
+async def test_what_ends_beside_a_hand_that_fails_is_on_record(temporal_server: Server) -> None:
+    class Broken(MemoryJournal):
+        async def put_blob(self, run_id: str, data: bytes) -> str:  # noqa: ARG002
+            tried.append(data)
+            raise JournalError("there is no room")
+
+    store, run_id, tried, go = Broken(), "hands-fail", list[bytes](), asyncio.Event()
+
+    @tool(effect="read")
+    async def fetch() -> str:
+        """Fetch a lot."""
+        return "x" * 1000
+
+    @tool(effect="read")
+    async def wait() -> str:
+        """Wait."""
+        await go.wait()
+        return "waited"
+
+    model = ScriptedModel([calls(("fetch", {}), ("wait", {}))])
+    config = LoopConfig(tool_result_chars=200)
+    agent = Agent(model, tools=[fetch, wait], journal=store, name="clerk", config=config)
+    async with at_work(temporal_server, store, agent, run_id, "move") as client:
+        await agent.start("go", run_id=run_id)
+        async with asyncio.timeout(_PATIENCE_S):
+            while len(tried) < 9:  # noqa: ASYNC110  # three activities of three attempts
+                await asyncio.sleep(0.1)
+            handle = client.get_workflow_handle(workflow_id(run_id))
+            while len((await handle.query("summary"))["under_way"]) > 1:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        go.set()
+        async with asyncio.timeout(_PATIENCE_S):
+            while (summary := await store.summary(run_id)).status != "set_aside":  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+    assert "no room" in summary.reason
+    events = [one.event for one in (await store.read_recorded(run_id))[0]]
+    assert [one.result.content for one in events if isinstance(one, CallEnded)] == ["waited"]
+
+
+async def test_a_state_is_folded_from_the_newest_that_is_known() -> None:
+    class Counted(MemoryJournal):
+        async def read_recorded(
+            self, run_id: str, since: int = 0, limit: int | None = None
+        ) -> tuple[Sequence[Recorded], str]:
+            found = await super().read_recorded(run_id, since, limit)
+            read.append(len(found[0]))
+            return found
+
+    read, store = list[int](), Counted()
+    agent = Agent(ScriptedModel(["Done."] * 3), journal=store, name="clerk")
+    made, batch = await begun(store, agent, "long")
+    think = made.all()[-len(KINDS) + KINDS.index("think")]
+    journal = await store.open("long", fence=batch.held.fence)
+    await journal.append([RunNoted("in red", "Ada"), RunNoted("in blue", "Ada")])
+    read.clear()
+    for seq in (batch.seq, batch.seq + 2, batch.seq + 2):
+        await ActivityEnvironment().run(think, Asked(batch.held, seq, encode_move(Think(1))))
+    assert read == [batch.seq, 2]
+
+
+async def begun(store: JournalStore, agent: Agent, run_id: str = "r") -> tuple[Activities, Batch]:
     """The activities of a worker, and where a run stands that it has claimed."""
-    await agent.start("go", run_id="r")
+    await agent.start("go", run_id=run_id)
     (claimed,) = await store.claim({"clerk": agent}, 1, 30)
-    records, _ = await store.read_recorded("r")
+    records, _ = await store.read_recorded(run_id)
     made = Activities(store, {"clerk": agent}, "a test", lambda _: None)
-    return made, Batch(Held("r", "clerk", claimed.fence), (), len(records), records[-1].hash, records[-1].at, "written")
+    return made, Batch(
+        Held(run_id, "clerk", claimed.fence), (), len(records), records[-1].hash, records[-1].at, "written"
+    )
 
 
 async def test_a_worker_gives_signs_of_life_while_tools_are_made_ready(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -33,7 +34,10 @@ ActivityOption = Annotated[
     typer.Option(help="What an activity is: each model request and call, or a stretch of a run, which is faster."),
 ]
 DeploymentOption = Annotated[
-    str, typer.Option(help="Name of the Worker Deployment. Runs stay with the build that they were started with.")
+    str, typer.Option(help="Name of the Worker Deployment. Runs stay with their build until another one is current.")
+]
+CallsOnlyOption = Annotated[
+    bool, typer.Option("--calls-only", help="Only make the calls of tools that name this queue; drive no runs.")
 ]
 
 
@@ -43,9 +47,13 @@ async def work(
     place: tuple[str, str, str],
     activity: Literal["move", "run"],
     deployment: str,
+    *,
+    calls_only: bool,
 ) -> None:
     """Work at an address, in a namespace, on a task queue, until a signal; what is under way then gets 30 s."""
     _check_extra()
+    from temporalio.common import WorkerDeploymentVersion  # noqa: PLC0415  # the same
+
     from surefoot.engines.temporal.worker import Engine, build_id, connected  # noqa: PLC0415  # needs temporalio
 
     (address, namespace, queue), told = place, asyncio.Event()
@@ -53,9 +61,11 @@ async def work(
         asyncio.get_running_loop().add_signal_handler(one, told.set)
     try:
         client = await connected(store, address, namespace)
-        if deployment:
-            print(f"this is build {build_id()} of the deployment {deployment}", flush=True)
-        await Engine(store, agents, client, queue=queue, size=activity, deployment=deployment).run(told)
+        build = WorkerDeploymentVersion(deployment, build_id()) if deployment else None
+        if build is not None:
+            print(f"this is build {build.build_id} of the deployment {deployment}", flush=True)
+        made = partial(Engine, store, agents, client, queue=queue, size=activity, deployment=build)
+        await made(calls_only=calls_only).run(told)
     finally:
         await store.aclose()
 
@@ -65,10 +75,12 @@ def check(journal: JournalOption = None, address: AddressOption = "", namespace:
     """List runs about which Temporal and the journal disagree, and stuck workflows. Exit code 1 if there are any."""
 
     async def found(store: JournalStore, client: Client) -> int:
-        from surefoot.engines.temporal.worker import checked  # noqa: PLC0415  # needs temporalio
+        from surefoot.engines.temporal.worker import checked, is_marked  # noqa: PLC0415  # needs temporalio
 
         told = [f"{run_id}: {why}" async for run_id, why in checked(store, client)]
         print("\n".join(told) or "Temporal and the journal agree")
+        if not await is_marked(client):
+            print("the namespace lacks the search attributes of runs; docs/temporal.md says how to register them")
         return JOURNAL_TROUBLE if told else 0
 
     if code := asyncio.run(_with_client(journal, address, namespace, found)):

@@ -47,6 +47,7 @@ def worker(
     queue: temporal.QueueOption = "surefoot",
     activity: temporal.ActivityOption = "move",
     deployment: temporal.DeploymentOption = "",
+    calls_only: temporal.CallsOnlyOption = False,
 ) -> None:
     """Drive runs that are ready: started elsewhere, answered, or left behind by a process that died. Ctrl-C stops it.
 
@@ -58,7 +59,8 @@ def worker(
     served, most = agents_in(agents, store, place), driven_at_once(drive)
     if engine == "temporal":
         print(f"surefoot worker {os.getpid()} works on queue {queue} for {', '.join(served)}, from {shown}", flush=True)
-        asyncio.run(temporal.work(store, served, (address, namespace, queue), activity, deployment))
+        at = (address, namespace, queue)
+        asyncio.run(temporal.work(store, served, at, activity, deployment, calls_only=calls_only))
         print(f"surefoot worker {os.getpid()} has ended", flush=True)
         return
     runs = "one run" if most == 1 else f"up to {most} runs"

@@ -8,35 +8,48 @@ with it. Source: spec/scale.md, sections 6.1 and 6.2.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from temporalio import activity
+from temporalio.activity import ActivityCancellationDetails
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
 
 from surefoot.agent import Agent
 from surefoot.core.loop.fold import fold
-from surefoot.core.state.state import State
+from surefoot.core.loop.moves import durability
+from surefoot.core.state.state import EMPTY, State
 from surefoot.engines.temporal.payloads import (
+    Answer,
     Asked,
     Batch,
     Held,
     Made,
     Piece,
+    call_of,
     decode_move,
     digest_of_move,
     events_in,
     piece_of,
+    workflow_id,
 )
 from surefoot.run import Opened, Run
+from surefoot.runtime.act import call_key
 from surefoot.runtime.under_way import Leave
-from surefoot.speak import at_rest, hear
+from surefoot.speak import at_rest, hear, speak
+from surefoot.tools.call import is_running
 from surefoot.types.errors import JournalCorrupt, JournalError, LeaseLost
+from surefoot.types.moves import WorldMove
 from surefoot.types.ports import Claimed, JournalStore, Place, RunJournal
+from surefoot.types.words import Approve, Refuse
+
+T = TypeVar("T")
 
 KINDS = ("think", "act", "probe", "prepare", "stage", "plan")
 """What an activity that makes a move is called, by the kind of the move."""
@@ -48,7 +61,12 @@ LOST = "lost"
 """What comes of a stretch whose run others have taken."""
 
 _BEAT_S = 2.0
-_GRACE_S = 20.0
+_MOST_TRIES = 30
+"""How often the next workflow of a run is looked for, at each beat."""
+
+_PATIENCE_S = 20.0
+"""For how long an answer waits until its run has heard it."""
+
 _PIECE = 500
 """Records that are given at once: what a workflow folds within a tenth of a second."""
 
@@ -64,11 +82,21 @@ class _States:
         while len(self._kept) > 256:  # noqa: PLR2004  # as many runs as a worker has at work
             self._kept.popitem(last=False)
 
-    def get(self, held: Held, seq: int) -> State | None:
-        return self._kept.get((held.run_id, seq, held.fence))
+    def get(self, held: Held, seq: int) -> State:
+        """The newest state of at most `seq` records; `EMPTY` where none is kept."""
+        found = [
+            state
+            for (run_id, seen, fence), state in self._kept.items()
+            if (run_id, fence) == (held.run_id, held.fence) and seen <= seq
+        ]
+        return max(found, key=lambda state: state.seen, default=EMPTY)
 
 
 STATES = _States()
+
+
+class _OpenedElsewhere(JournalError):
+    """A run that is held here is held by others, too."""
 
 
 class _Shelved:
@@ -94,6 +122,28 @@ async def _beating() -> AsyncGenerator[None]:
         task.cancel()
 
 
+def _why_cancelled() -> ActivityCancellationDetails:
+    return activity.cancellation_details() or ActivityCancellationDetails()
+
+
+async def _pass_on(asked: Asked, made: Made | None) -> bool:
+    """Tell the open workflow of a run what came of a move; None: it is still made. Whether there is one."""
+    try:
+        workflow = activity.client().get_workflow_handle(workflow_id(asked.held.run_id))
+        await workflow.signal("left", args=[asked, made])
+    except RPCError:
+        return False
+    return True
+
+
+def _key_of_effect(move: WorldMove, state: State) -> str | None:
+    """What a call is known by that must not be made twice; None for any other move."""
+    owner, call = call_of(move, state)
+    if call is None or call.spec is None or call.spec.delegates or durability(move, state) != "synced":
+        return None
+    return call_key(owner, call)
+
+
 class Activities:
     """The activities of one worker process. `tell` is called with the id of a held run to which something was said."""
 
@@ -112,7 +162,7 @@ class Activities:
 
             return activity.defn(name=kind)(made)
 
-        return [self.drive, self.load, self.record, self.hear, self.rest, *map(named, KINDS)]
+        return [self.drive, self.load, self.record, self.hear, self.answer, self.rest, *map(named, KINDS)]
 
     @activity.defn
     async def drive(self, held: Held) -> str:
@@ -121,16 +171,22 @@ class Activities:
 
         async def leaving() -> None:
             await activity.wait_for_worker_shutdown()
-            leave.begin(_GRACE_S)
+            leave.begin(math.inf)
 
         watching = asyncio.create_task(leaving())
+        driving = asyncio.create_task(self._agents[held.agent].drive(claimed, by=self._by, leave=leave))
         try:
             async with _beating():
-                return (await self._agents[held.agent].drive(claimed, by=self._by, leave=leave)).status
+                while not driving.done():
+                    try:
+                        await asyncio.wait((driving,))
+                    except asyncio.CancelledError:
+                        leave.begin(math.inf)  # what must not be made twice is waited for, and put on record
+                return driving.result().status
         except LeaseLost:
             return LOST
         except asyncio.CancelledError:
-            if not leave.has_begun or activity.is_cancelled():
+            if _why_cancelled().cancel_requested:
                 raise
             return LOST  # left for the next worker, which is no failure
         finally:
@@ -139,62 +195,87 @@ class Activities:
     @activity.defn
     async def load(self, held: Held, since: int, is_taken: bool) -> Piece:
         """Records from `since` on, at most 500; unless it `is_taken` already, the run is taken up before."""
-        opened = await self._opened(held)
-        if not is_taken:
-            agent, claimed = self._agents[held.agent], Claimed(held.run_id, held.agent, held.fence)
-            state, first, words = await agent.take_up(opened, claimed, self._by)
-            if first is None:
-                await at_rest(opened, words, Run.of(state))
-            else:
-                await agent.put_first(opened.journal, state, first, words)
-        return await self._piece(opened, since)
+
+        async def taken_up(opened: Opened) -> Piece:
+            if not is_taken:
+                agent, claimed = self._agents[held.agent], Claimed(held.run_id, held.agent, held.fence)
+                state, first, words = await agent.take_up(opened, claimed, self._by)
+                if first is None:
+                    await at_rest(opened, words, Run.of(state))
+                else:
+                    await agent.put_first(opened.journal, state, first, words)
+            return await self._piece(opened, since)
+
+        return await self._with(held, taken_up)
 
     @activity.defn
     async def record(self, batch: Batch) -> str:
         """Append events; the hash behind them. Raises `LeaseLost`, and an error of type `MOVED`."""
         events, place = events_in(batch.bodies), Place(batch.seq, bytes.fromhex(batch.hash))
-        for is_last in (False, True):
-            opened = await self._opened(batch.held)
-            try:
-                stands = await opened.journal.append(events, batch.durability, at=batch.at, place=place)
-            except JournalError as error:
-                await self.drop(batch.held.run_id)  # what could not be written once is never written by that one
-                if not isinstance(error, LeaseLost):
-                    raise
-                if is_last:
-                    raise ApplicationError(str(error), type=MOVED, non_retryable=True) from error
-            else:
-                return stands.hash.hex()
-        raise AssertionError
+        try:
+            stands = await self._with(
+                batch.held, lambda opened: opened.journal.append(events, batch.durability, at=batch.at, place=place)
+            )
+        except _OpenedElsewhere as error:
+            raise ApplicationError(str(error), type=MOVED, non_retryable=True) from error
+        return stands.hash.hex()
 
     @activity.defn
     async def hear(self, batch: Batch, is_thinking: bool, acting: list[str]) -> Piece:
         """Put on record what was said to a run that stands at that place; records that it has been given since."""
-        opened, place = await self._opened(batch.held), Place(batch.seq, bytes.fromhex(batch.hash))
-        if opened.journal.place == place:
-            state = await self._state(batch.held, batch.seq)
-            events, heard = await hear(self._store, opened.journal, state, is_thinking, acting)
-            if heard:
-                at = max(batch.at, time.time())  # now, not when the last move has ended
-                await opened.journal.append(events, "written", heard=heard, at=at, place=place)
-        return await self._piece(opened, batch.seq)
+        place = Place(batch.seq, bytes.fromhex(batch.hash))
+
+        async def heard(opened: Opened) -> Piece:
+            if opened.journal.place == place:
+                state = await self._state(batch.held, batch.seq)
+                events, words = await hear(self._store, opened.journal, state, is_thinking, acting)
+                if words:
+                    at = max(batch.at, time.time())  # now, not when the last move has ended
+                    await opened.journal.append(events, "written", heard=words, at=at, place=place)
+            return await self._piece(opened, batch.seq)
+
+        return await self._with(batch.held, heard)
+
+    @activity.defn
+    async def answer(self, run_id: str, answer: Answer, is_yes: bool, key: str) -> tuple[str, str]:
+        """Say a person's answer to a run, once for each `key`; what came of it, and why."""
+        calls = ((answer.call_id, answer.digest),)
+        word = Approve(calls, answer.by) if is_yes else Refuse(calls, answer.by, answer.reason)
+        posted = await speak(self._store, run_id, word, key=key, wait_s=_PATIENCE_S)
+        return posted.outcome, posted.detail
 
     @activity.defn
     async def rest(self, held: Held, why: str) -> None:
         """Let a run go as it stands; one that has made its driver fail is set aside, with the reason why."""
-        try:
+
+        async def let_go(opened: Opened) -> None:
+            self.held.pop(held.run_id)
+            if why:
+                await opened.journal.release("set_aside", why=why)
+                return
+            async with opened:
+                state = fold(await opened.journal.read())
+                if state.ending is not None:
+                    await self._agents[held.agent].remember(opened.journal, state)
+                opened.left(Run.of(state))
+
+        with suppress(LeaseLost):  # others have it
+            await self._with(held, let_go)
+
+    async def _with(self, held: Held, do: Callable[[Opened], Awaitable[T]]) -> T:
+        """What it gives with a run that is opened here by that claim; once more where its workflow has been elsewhere.
+
+        Raises `LeaseLost` once others have claimed the run.
+        """
+        for _ in range(2):
             opened = await self._opened(held)
-        except LeaseLost:
-            return
-        del self.held[held.run_id]
-        if why:
-            await opened.journal.release("set_aside", why=why)
-            return
-        async with opened:
-            state = fold(await opened.journal.read())
-            if state.ending is not None:
-                await self._agents[held.agent].remember(opened.journal, state)
-            opened.left(Run.of(state))
+            try:
+                return await do(opened)
+            except JournalError as error:
+                await self.drop(held.run_id)  # what could not be written once is never written by that one
+                if not isinstance(error, LeaseLost):
+                    raise
+        raise _OpenedElsewhere(f"run {held.run_id} was opened elsewhere by the same claim, or written to by others")
 
     async def drop(self, run_id: str) -> None:
         """Let go of a run that this process holds, for whoever takes it up next."""
@@ -207,13 +288,38 @@ class Activities:
         """Make one move with the hands of its agent; it appends nothing."""
         move, held = decode_move(asked.move), asked.held
         async with _beating():  # also while servers of tools are slow: what counts as lost is not to begin after that
-            state, shelf = await self._state(held, asked.seq), _Shelved(self._store, held.run_id)
-            hands = await self._agents[held.agent].hands(cast("RunJournal", shelf), state)
-            async with hands.services:
-                events = await hands.do(move, state)
+            state = await self._state(held, asked.seq)
+            making = asyncio.create_task(self._made(move, held, state))
+            return await (making if (key := _key_of_effect(move, state)) is None else self._waited(asked, making, key))
+
+    async def _made(self, move: WorldMove, held: Held, state: State) -> Made:
+        shelf = _Shelved(self._store, held.run_id)
+        hands = await self._agents[held.agent].hands(cast("RunJournal", shelf), state)
+        async with hands.services:
+            events = await hands.do(move, state)
         hands.announced(events)
         piece = piece_of(events, seq=0, hash="", at=time.time())
         return Made(piece.bodies, piece.at, digest_of_move(move))
+
+    async def _waited(self, asked: Asked, making: asyncio.Task[Made], key: str) -> Made:
+        """What comes of a call that must not be made twice, once its code has ended, whoever has given it up before.
+
+        Where its workflow was ended, the next one of the run waits for it. Source: docs/decisions/30.
+        """
+        while not making.done() or is_running(key):
+            try:
+                await (asyncio.sleep(_BEAT_S) if making.done() else asyncio.wait((making,), timeout=_BEAT_S))
+            except asyncio.CancelledError:
+                if _why_cancelled().cancel_requested:
+                    making.cancel()
+            if _why_cancelled().not_found:
+                await _pass_on(asked, None)
+        made = making.result()
+        for _ in range(_MOST_TRIES if _why_cancelled().not_found else 0):
+            if await _pass_on(asked, made):
+                break
+            await asyncio.sleep(_BEAT_S)
+        return made
 
     async def _opened(self, held: Held) -> Opened:
         """The run, held here by that claim. Raises `LeaseLost` once others have it."""
@@ -239,9 +345,10 @@ class Activities:
 
     async def _state(self, held: Held, seq: int) -> State:
         """What the first `seq` records tell. Raises `JournalError` where there are fewer."""
-        if (kept := STATES.get(held, seq)) is not None:
-            return kept
-        records, _ = await self._store.read_recorded(held.run_id, 0, seq)
-        if len(records) < seq:
-            raise JournalError(f"run {held.run_id} has {len(records)} records, not {seq}; it is tried again")
-        return fold(record.event for record in records)
+        state = STATES.get(held, seq)
+        if state.seen < seq:
+            records, _ = await self._store.read_recorded(held.run_id, state.seen, seq - state.seen)
+            if (there := state.seen + len(records)) < seq:
+                raise JournalError(f"run {held.run_id} has {there} records, not {seq}; it is tried again")
+            STATES.put(held, state := fold((record.event for record in records), state))
+        return state

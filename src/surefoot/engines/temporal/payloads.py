@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import Any, Literal, get_args
 
 from temporalio.api.common.v1 import Payload
+from temporalio.common import SearchAttributeKey
 from temporalio.converter import (
     ActivitySerializationContext,
     PayloadCodec,
@@ -20,12 +21,18 @@ from temporalio.converter import (
     WorkflowSerializationContext,
 )
 
+from surefoot.core.plan.child import owner_of
+from surefoot.core.state.state import Call, State
 from surefoot.core.text import json_text
 from surefoot.journal.codec import decode, decode_catalogue, encode
 from surefoot.types.errors import SurefootError
 from surefoot.types.events import VERSION, Event
-from surefoot.types.moves import Within, WorldMove
+from surefoot.types.moves import Act, Probe, Within, WorldMove
 from surefoot.types.ports import Durability, JournalStore
+
+AGENT = SearchAttributeKey.for_keyword("SurefootAgent")
+STATUS = SearchAttributeKey.for_keyword("SurefootStatus")
+LABELS = SearchAttributeKey.for_keyword_list("SurefootLabels")
 
 WORKFLOW = "surefoot.run"
 _PREFIX = "surefoot/"
@@ -114,6 +121,16 @@ class Made:
     digest: str
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person says to a call that waits, by whose name, and the digest of what they were shown ("": as it is)."""
+
+    call_id: str
+    by: str
+    reason: str = ""
+    digest: str = ""
+
+
 _MOVES = {kind.__name__: kind for kind in get_args(WorldMove)}
 
 
@@ -140,6 +157,15 @@ def decode_move(told: Mapping[str, Any]) -> WorldMove:
 def digest_of_move(move: WorldMove) -> str:
     """What a result says whose it is: the first 16 hex digits of the SHA-256 of the move."""
     return sha256(json_text(encode_move(move), sort_keys=True).encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def call_of(move: WorldMove, state: State) -> tuple[State, Call | None]:
+    """The call that a move makes or asks about, and whose it is: of the run, or of one of its steps."""
+    inner = move.move if isinstance(move, Within) else move
+    if not isinstance(inner, Act | Probe):
+        return state, None
+    owner = owner_of(state, inner.call_id).state
+    return owner, owner.call(inner.call_id)
 
 
 def piece_of(events: Sequence[Event], *, seq: int, hash: str, at: float, has_more: bool = False) -> Piece:  # noqa: A002

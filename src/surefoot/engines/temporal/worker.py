@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
-from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.common import SearchAttributePair, TypedSearchAttributes, VersioningBehavior, WorkerDeploymentVersion
 from temporalio.converter import DataConverter
 from temporalio.envconfig import ClientConfig
 from temporalio.service import RPCError, RPCStatusCode
@@ -29,7 +29,18 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from surefoot.agent import Agent
 from surefoot.engines.temporal.activities import Activities
-from surefoot.engines.temporal.payloads import WORKFLOW, Given, Held, Shelf, Size, run_of, workflow_id
+from surefoot.engines.temporal.payloads import (
+    AGENT,
+    LABELS,
+    STATUS,
+    WORKFLOW,
+    Given,
+    Held,
+    Shelf,
+    Size,
+    run_of,
+    workflow_id,
+)
 from surefoot.engines.temporal.workflow import RunWorkflow
 from surefoot.journal.codec import warm
 from surefoot.types.errors import JournalError, RunUnknown, UsageError
@@ -70,6 +81,17 @@ async def connected(store: JournalStore, address: str = "", namespace: str = "")
         raise UsageError(f"Temporal at {where} cannot be reached: {error}; start it, or name --address") from error
 
 
+async def is_marked(client: Client) -> bool:
+    """Whether the namespace knows the search attributes of runs: `AGENT`, `STATUS` and `LABELS`."""
+    try:
+        await client.count_workflows(" AND ".join(f"{one.name} = ''" for one in (AGENT, STATUS, LABELS)))
+    except RPCError as error:
+        if error.status is not RPCStatusCode.INVALID_ARGUMENT:
+            raise
+        return False
+    return True
+
+
 def build_id() -> str:
     """What a worker is made of: the version of surefoot, and a digest of all that decides."""
     told, package = sha256(), Path(__file__).parents[2]
@@ -83,7 +105,8 @@ class Engine:
     """Runs of `agents`, by their names, as workflows on the task queue `queue`. The agents must have that journal.
 
     `size` is what an activity is: one "move", or a whole stretch of a "run". A workflow begins anew after `most_events`
-    of its history. With a `deployment`, workflows stay with workers of the build that they were started with.
+    of its history. With a `deployment`, workflows stay with workers of the build that they were started with. With
+    `calls_only`, only calls are made that come to that queue (`@tool(queue=…)`), and no workflow is started.
     """
 
     def __init__(
@@ -95,10 +118,11 @@ class Engine:
         queue: str = "surefoot",
         size: Size = "move",
         most_events: int = MOST_EVENTS,
-        deployment: str = "",
+        deployment: WorkerDeploymentVersion | None = None,
+        calls_only: bool = False,
     ) -> None:
         self._store, self._agents, self._client, self._queue = store, agents, client, queue
-        self._size, self._most_events, self._deployment = size, most_events, deployment
+        self._size, self._most_events, self._deployment, self._calls_only = size, most_events, deployment, calls_only
         self._activities = Activities(store, agents, f"temporal worker {os.getpid()}", self._told)
         self._said: set[str] = set()
         self._woken = asyncio.Event()
@@ -108,20 +132,19 @@ class Engine:
     async def run(self, until: asyncio.Event | None = None) -> None:
         """Work until `until` is set, or until this is cancelled. Raises what the worker of Temporal raises."""
         warm()
-        pinned = WorkerDeploymentConfig(
-            WorkerDeploymentVersion(self._deployment, build_id()), bool(self._deployment), VersioningBehavior.PINNED
-        )
+        self._is_marked, build = await is_marked(self._client), self._deployment
         worker = TemporalWorker(
             self._client,
             task_queue=self._queue,
-            workflows=[RunWorkflow],
+            workflows=[] if self._calls_only else [RunWorkflow],
             activities=self._activities.all(),
             workflow_runner=SANDBOX,
             max_heartbeat_throttle_interval=timedelta(seconds=2),
             graceful_shutdown_timeout=timedelta(seconds=30),
-            deployment_config=pinned if self._deployment else None,
+            deployment_config=build and WorkerDeploymentConfig(build, True, VersioningBehavior.PINNED),
         )
-        looking, waiting = asyncio.create_task(self._look_on()), asyncio.create_task((until or asyncio.Event()).wait())
+        looking = asyncio.create_task(asyncio.Event().wait() if self._calls_only else self._look_on())
+        waiting = asyncio.create_task((until or asyncio.Event()).wait())
         try:
             async with worker:
                 await asyncio.wait((looking, waiting), return_when=asyncio.FIRST_COMPLETED)
@@ -164,6 +187,10 @@ class Engine:
     async def _start(self, one: Claimed) -> None:
         """Have the workflow of a run take it up, by its id: one that is open already is told of the claim."""
         given = Given(Held(one.run_id, one.agent, one.fence), self._size, self._most_events)
+        summary = await self._store.summary(one.run_id)
+        labels = [f"{name}={value}" for name, value in summary.labels.items()]
+        pairs = ((AGENT, one.agent), (STATUS, "running"), (LABELS, labels))
+        marks = TypedSearchAttributes([SearchAttributePair(key, value) for key, value in pairs])
         await self._client.start_workflow(
             WORKFLOW,
             given,
@@ -171,7 +198,8 @@ class Engine:
             task_queue=self._queue,
             start_signal="claimed",
             start_signal_args=[one.fence],
-            static_summary=(await self._store.summary(one.run_id)).task.partition("\n")[0],
+            static_summary=summary.task.partition("\n")[0],
+            search_attributes=marks if self._is_marked else None,
         )
 
     async def _signal(self, run_id: str) -> None:
@@ -199,9 +227,9 @@ class Engine:
         else:
             if told.status is WorkflowExecutionStatus.RUNNING:
                 return
-        if (one := self._begun.pop(run_id, None)) is not None:  # it was never taken up, and this lease would stay
-            with suppress(JournalError):  # others have it
-                await (await self._store.open(run_id, fence=one.fence)).release()
+        if self._begun.pop(run_id, None) is not None:  # where it was never taken up, this lease would stay
+            with suppress(JournalError):  # it is driven
+                await (await self._store.open(run_id)).release()
         await self._activities.drop(run_id)
 
 

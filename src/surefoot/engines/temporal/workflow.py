@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NoReturn, TypeVar, cast
 
-from temporalio import workflow
+from temporalio import exceptions, workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, is_cancelled_exception  # noqa: A004
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError, is_cancelled_exception
 
 from surefoot.core.loop.fold import fold
-from surefoot.core.loop.moves import announce, durability, next_moves, standing
+from surefoot.core.loop.moves import announce, durability, next_moves
+from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import EMPTY, State
 from surefoot.engines.temporal.activities import LOST, MOVED, STATES, Activities
+from surefoot.engines.temporal.console import ANEW, Console
 from surefoot.engines.temporal.payloads import (
     WORKFLOW,
     Asked,
@@ -32,6 +34,8 @@ from surefoot.engines.temporal.payloads import (
     Held,
     Made,
     Piece,
+    call_of,
+    decode_move,
     digest_of_move,
     encode_move,
     events_in,
@@ -61,7 +65,6 @@ _BEAT = timedelta(seconds=10)
 
 _LONGEST = timedelta(days=30)
 _AFTER_LIMIT = timedelta(seconds=10)
-_ANEW = RetryPolicy(maximum_attempts=3)
 _ONCE = RetryPolicy(maximum_attempts=1)
 _MOST_FAILURES = 3
 
@@ -81,8 +84,12 @@ def kind_of(move: WorldMove) -> str:
             return "plan"
 
 
+class _Moved(Exception):
+    """Others have written to the run."""
+
+
 @workflow.defn(name=WORKFLOW)
-class RunWorkflow:
+class RunWorkflow(Console):
     """One run, from where its journal stands to its end. It stays open while the run waits for a person.
 
     `decide` is the core's own function.
@@ -90,13 +97,17 @@ class RunWorkflow:
 
     decide = staticmethod(next_moves)
 
-    def __init__(self) -> None:
-        self._fence = self._failures = 0
+    @workflow.init
+    def __init__(self, given: Given) -> None:
+        self._given, self._fence, self._failures = given, given.held.fence, 0
         self._has_words = self._are_held_back = False
         self._state, self._place, self._at = EMPTY, Place(0, b""), 0.0
         self._making: dict[WorldMove, asyncio.Task[None]] = {}
         self._effects: set[WorldMove] = set()
         self._ended: deque[tuple[WorldMove, str, Made | None]] = deque()
+        self._taken: list[tuple[asyncio.Task[None], tuple[WorldMove, str, Made]]] = []  # not on record yet
+        self._left: dict[WorldMove, Made | None] = {}
+        self._failed: ActivityError | None = None
         self._pending: list[Event] = []
 
     @workflow.signal
@@ -109,35 +120,27 @@ class RunWorkflow:
         """Something was said to the run: look into its inbox."""
         self._has_words = True
 
-    @workflow.query
-    def summary(self) -> dict[str, Any]:  # Any: JSON
-        """How the run stands: its status, what it waits for, its records, the moves under way, and the claim."""
-        ending = self._state.ending
-        return {
-            "status": "running" if ending is None else ending.kind,
-            "standing": "" if self._making else standing(self._state),
-            "records": self._place.seq,
-            "under_way": [encode_move(move) for move in self._making],
-            "fence": self._fence,
-        }
+    @workflow.signal
+    def left(self, asked: Asked, made: Made | None) -> None:
+        """What came of a move that an earlier workflow of this run has begun; None while a worker still makes it."""
+        self._left[decode_move(asked.move)] = made
 
     @workflow.run
     async def run(self, given: Given) -> str:
         """Drive the run; its status when it has ended."""
-        self._given = given
-        self._fence = max(self._fence, given.held.fence)
+        status = await self._drive(given)
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return status
+
+    async def _drive(self, given: Given) -> str:
         try:
             return await (self._in_stretches() if given.size == "run" else self._by_moves())
-        except ActivityError as error:  # only a person can mend it
+        except FailureError as error:  # only a person can mend it
             if is_cancelled_exception(error):  # the workflow ends, not the run
                 raise
             why = str(error.cause or error)
             await self._local(Activities.rest, self._held, why)
             raise ApplicationError(f"the run was set aside: {why}", non_retryable=True) from error
-
-    @property
-    def _held(self) -> Held:
-        return replace(self._given.held, fence=self._fence)
 
     @property
     def _is_full(self) -> bool:
@@ -149,19 +152,21 @@ class RunWorkflow:
     async def _in_stretches(self) -> str:
         while True:
             held, status = self._held, LOST
+            self._mark("running")
             try:
                 status = await workflow.execute_activity_method(
                     Activities.drive,
                     held,
                     start_to_close_timeout=_LONGEST,
                     heartbeat_timeout=_BEAT,
-                    retry_policy=_ANEW,
+                    retry_policy=ANEW,
                     cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
                 )
             except ActivityError as error:
-                if not isinstance(error.cause, TimeoutError):
+                if not isinstance(error.cause, exceptions.TimeoutError):
                     raise
                 continue  # a worker was lost
+            self._mark("running" if status == LOST else status)
             if status not in (LOST, "paused", "ready", "interrupted") and held == self._held:
                 return status
             await self._claimed_since(held)
@@ -170,34 +175,81 @@ class RunWorkflow:
 
     async def _by_moves(self) -> str:
         await self._take_up()
+        if workflow.info().continued_run_id is None:
+            self._inherit()
         while True:
-            await self._begin()
-            if self._state.ending is not None and self._making:
-                await self._cut_off()
-            if self._making:
-                await workflow.wait_condition(lambda: bool(self._ended) or self._has_words)
-                await (self._take() if self._ended else self._hear())
-            elif self._has_words and self._state.ending is None:
-                await self._hear()
-            elif self._is_full and self._state.ending is None:
-                self._anew()
-            elif not self.decide(self._state):
-                held = self._held
-                await self._local(Activities.rest, held, "")
-                if self._state.ending is not None and held == self._held:
-                    return self._state.ending.kind
-                await self._claimed_since(held)
-                await self._take_up()
+            try:
+                if status := await self._go_on():
+                    return status
+            except _Moved:
+                await self._reload()
 
-    async def _take_up(self) -> None:
+    async def _go_on(self) -> str:
+        """Do the next thing; the status of a run that is over then."""
+        await self._begin()
+        ending = self._state.ending
+        if ending is not None and self._making:
+            await self._cut_off()
+        if self._making:
+            await workflow.wait_condition(lambda: bool(self._ended) or self._has_words)
+            await (self._take() if self._ended else self._hear())
+        elif self._failed is not None:
+            raise self._failed
+        elif self._has_words and ending is None:
+            await self._hear()
+        elif self._is_full and ending is None:
+            self._anew()
+        elif not self.decide(self._state):
+            held = self._held
+            await self._local(Activities.rest, held, "")
+            self._mark("paused" if ending is None else ending.kind)
+            if ending is not None and held == self._held:
+                return ending.kind
+            await self._claimed_since(held)
+            await self._take_up()
+        return ""
+
+    def _inherit(self) -> None:
+        """Wait for calls of an earlier workflow that must not be made twice: a worker may still make them."""
+        for owner, call in open_calls(self._state):
+            if call.attempts and not call.doubt and not call.may_run_again:
+                act = Act(call.id)
+                move = Within(owner.step_id, owner.attempt, act) if owner.step_id else act
+                self._effects.add(move)
+                self._making[move] = asyncio.create_task(self._inherited(move))
+
+    async def _inherited(self, move: WorldMove) -> None:
+        made, is_made = None, True
+        while made is None and is_made:
+            try:
+                await workflow.wait_condition(lambda: move in self._left, timeout=_BEAT)
+                made = self._left.pop(move)
+            except TimeoutError:  # no worker says that it makes it
+                is_made = False
+        self._ended.append((move, digest_of_move(move), made))
+
+    async def _reload(self) -> None:
+        """Go on from what others have written. Calls that must not be made twice stay under way, with their results."""
+        for task, one in reversed(self._taken):
+            self._making[one[0]] = task
+            self._effects.add(one[0])
+            self._ended.appendleft(one)
+        self._taken = []
+        await self._cut_off(frozenset(self._effects))
+        self._state, self._place, self._pending = EMPTY, Place(0, b""), []
+        await self._take_up(is_taken=True)
+        self._has_words = True
+
+    async def _take_up(self, *, is_taken: bool = False) -> None:
         """Take the run up by the newest claim, with what it was given since."""
-        is_taken, has_more = False, True
+        has_more = True
+        self._mark("running")
         while has_more:
             held = self._held
             try:
                 piece = await self._local(Activities.load, held, self._place.seq, is_taken)
-            except ActivityError as error:
-                if not _is(error, LeaseLost.__name__):
+            except ApplicationError as error:
+                if error.type != LeaseLost.__name__:
                     raise
                 await self._claimed_since(held)
                 is_taken = False
@@ -210,7 +262,7 @@ class RunWorkflow:
         begins: list[tuple[WorldMove, State]] = []
         safety: Durability = "written"
         under_way: frozenset[Move] = frozenset(self._making)
-        while not self._is_full and (found := self.decide(self._state, under_way)):
+        while self._failed is None and not self._is_full and (found := self.decide(self._state, under_way)):
             state = self._state
             self._note([event for move in found for event in announce(move, state)])
             for move in found:
@@ -227,15 +279,16 @@ class RunWorkflow:
     async def _take(self) -> None:
         """Take in what came of the first move that has ended. Nothing means that nobody knows."""
         move, digest, made = self._ended.popleft()
-        del self._making[move]
-        self._effects.discard(move)
+        task, call = self._making.pop(move), call_of(move, self._state)[1]
         if made is not None:
             if made.digest != digest:
                 raise Diverged(f"run {self._held.run_id}: an activity has made another move; adopt the run")
+            if move in self._effects:
+                self._taken.append((task, (move, digest, made)))
             self._at, self._failures = max(self._at, made.at), 0
-            self._note(events_in(made.bodies))
-        elif self._failures >= _MOST_FAILURES:
-            raise self._failed
+            if call is None or call.is_open:  # others have not said what came of it
+                self._note(events_in(made.bodies))
+        self._effects.discard(move)
         if self._are_held_back:
             await self._flush()
             await self._hear()
@@ -251,12 +304,11 @@ class RunWorkflow:
 
     async def _make(self, move: WorldMove, state: State) -> None:
         """Have an activity make a move. What must not be made twice is never tried again."""
-        made, inner = None, move.move if isinstance(move, Within) else move
         sent: WorldMove = replace(move, wait_s=0.0) if isinstance(move, Wait) else move
-        is_effect, limit = move in self._effects, _LONGEST
-        owner = state.planning.children[move.step_id] if isinstance(move, Within) and state.planning else state
-        spec = call.spec if isinstance(inner, Act) and (call := owner.call(inner.call_id)) is not None else None
-        if spec is not None and not spec.delegates:
+        made, is_effect, limit = None, move in self._effects, _LONGEST
+        owner, call = call_of(move, state)
+        spec = call.spec if call is not None else None
+        if spec is not None and not spec.delegates and not is_effect:  # that one lasts as long as its code runs
             seconds = (spec.timeout_s or owner.config.tool_timeout_s) + owner.config.tool_grace_s
             limit = timedelta(seconds=seconds) + _AFTER_LIMIT
         try:
@@ -269,25 +321,28 @@ class RunWorkflow:
                 result_type=Made,
                 start_to_close_timeout=limit,
                 heartbeat_timeout=_BEAT,
-                retry_policy=_ONCE if is_effect else _ANEW,
+                task_queue=(spec.queue if spec is not None else "") or None,
+                retry_policy=_ONCE if is_effect else ANEW,
                 cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
                 if is_effect
                 else workflow.ActivityCancellationType.TRY_CANCEL,
-                summary=getattr(inner, "call_id", ""),
+                summary=call.id if call is not None else "",
             )
         except ActivityError as error:
             if isinstance(error.cause, ApplicationError):  # a hand has failed, which is a mistake of ours
-                self._failures, self._failed = self._failures + 1, error
+                self._failures += 1
+                if self._failures >= _MOST_FAILURES:
+                    self._failed = error
         self._ended.append((move, digest_of_move(sent), made))
 
-    async def _cut_off(self) -> None:
-        """The run is over: what comes of moves under way is nobody's any more."""
-        for task in self._making.values():
+    async def _cut_off(self, kept: Set[WorldMove] = frozenset()) -> None:
+        """End what is under way, but for what is kept. What comes of it is nobody's any more."""
+        cut = [self._making.pop(move) for move in tuple(self._making) if move not in kept]
+        for task in cut:
             task.cancel()
-        await asyncio.gather(*self._making.values(), return_exceptions=True)
-        self._making.clear()
-        self._effects.clear()
-        self._ended.clear()
+        await asyncio.gather(*cut, return_exceptions=True)
+        self._effects &= kept
+        self._ended = deque(one for one in self._ended if one[0] in kept)
 
     def _note(self, events: Sequence[Event]) -> None:
         self._pending += events
@@ -311,18 +366,18 @@ class RunWorkflow:
         stands = rows_of(0, events, self._at, self._place, NO_RECORDS)[2]
         if given != stands.hash.hex():
             raise Diverged(f"run {self._held.run_id}: record {stands.seq - 1} is another one; adopt the run")
-        self._place = stands
+        self._place, self._taken = stands, []
 
     async def _written(self, how: Any, batch: Batch, *more: object) -> Any:  # Any: an activity and what it gives
-        """What comes of writing to the journal by the newest claim. Begins anew where others have written."""
+        """What comes of writing to the journal by the newest claim. Raises `_Moved` where others have written."""
         while True:
             held = self._held
             try:
                 return await self._local(how, replace(batch, held=held), *more)
-            except ActivityError as error:
-                if _is(error, MOVED):
-                    self._anew()
-                if not _is(error, LeaseLost.__name__):
+            except ApplicationError as error:
+                if error.type == MOVED:
+                    raise _Moved from error
+                if error.type != LeaseLost.__name__:
                     raise
             await self._claimed_since(held)
 
@@ -330,13 +385,10 @@ class RunWorkflow:
         await workflow.wait_condition(lambda: self._fence > held.fence)
 
     async def _local(self, how: Any, *given: object) -> Any:  # Any: an activity and what it gives
+        """What a local activity gives; raises its `ApplicationError` as it is."""
         return await workflow.execute_local_activity_method(how, args=given, **cast("Any", _LOCAL))
 
     def _anew(self) -> NoReturn:
         """Begin anew with the same run, from its journal."""
         upgraded = workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE
         workflow.continue_as_new(replace(self._given, held=self._held), initial_versioning_behavior=upgraded)
-
-
-def _is(error: ActivityError, kind: str) -> bool:
-    return isinstance(error.cause, ApplicationError) and error.cause.type == kind

@@ -1,0 +1,170 @@
+"""What Temporal is told of runs, and what may be said to them there: queues of tools, answers, attributes, builds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+import pytest
+
+pytest.importorskip("temporalio", reason="the extra `temporal` is not installed")
+
+from dev_server import Server
+from temporalio.api.enums.v1 import EventType, IndexedValueType
+from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
+from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.common import WorkerDeploymentVersion
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
+
+from surefoot import Agent, MemoryJournal, tool
+from surefoot.engines.temporal.payloads import AGENT, LABELS, STATUS, Answer, Size, workflow_id
+from surefoot.engines.temporal.worker import Engine, connected, is_marked
+from surefoot.testing.models import ScriptedModel, calls
+from surefoot.types.events import CallJudged
+from surefoot.types.outcomes import Deny
+from surefoot.types.ports import JournalStore
+
+pytestmark = [pytest.mark.anyio, pytest.mark.temporal, pytest.mark.timeout(300)]
+
+_NUMBERS = count()
+_PATIENCE_S = 120
+
+
+@asynccontextmanager
+async def engine(server: Server, agent: Agent[Any], queue: str, **options: Any) -> AsyncGenerator[Client]:
+    """A worker for that agent on a queue."""
+    store: Any = agent.journal
+    client, told = await connected(store, server.address), asyncio.Event()
+    working = asyncio.create_task(Engine(store, {"clerk": agent}, client, queue=queue, **options).run(told))
+    try:
+        yield client
+    finally:
+        told.set()
+        await asyncio.wait_for(working, 60)
+
+
+async def stands(store: JournalStore, run_id: str, *statuses: str) -> None:
+    async with asyncio.timeout(_PATIENCE_S):
+        while (await store.summary(run_id)).status not in statuses:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+def paying(**options: Any) -> Agent[Any]:
+    @tool(**options)
+    async def pay(n: int) -> str:
+        """Pay once."""
+        return f"paid {n}"
+
+    model = ScriptedModel([calls(("pay", {"n": 1})), "Done."])
+    return Agent(model, tools=[pay], journal=MemoryJournal(), name="clerk")
+
+
+async def test_calls_of_a_tool_are_made_on_the_queue_that_it_names(temporal_server: Server) -> None:
+    run_id, till = f"queued{next(_NUMBERS)}", f"till{next(_NUMBERS)}"
+    agent = paying(queue=till)
+    async with engine(temporal_server, agent, run_id) as client:
+        await agent.start("go", run_id=run_id)
+        handle = client.get_workflow_handle(workflow_id(run_id))
+        async with engine(temporal_server, agent, till, calls_only=True):
+            await stands(agent.journal, run_id, "completed")
+        history = await handle.fetch_history()
+    begun = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+    sent = [one.activity_task_scheduled_event_attributes for one in history.events if one.event_type == begun]
+    assert {one.activity_type.name: one.task_queue.name for one in sent} == {"think": run_id, "act": till}
+
+
+@pytest.mark.parametrize("size", ["move", "run"])
+async def test_a_call_is_answered_by_an_update(temporal_server: Server, size: Size) -> None:
+    run_id = f"asked{next(_NUMBERS)}"
+    agent = paying(approval="always")
+    async with engine(temporal_server, agent, run_id, size=size) as client:
+        await agent.start("go", run_id=run_id)
+        await stands(agent.journal, run_id, "paused")
+        handle = client.get_workflow_handle(workflow_id(run_id))
+        unknown = "not_waiting" if size == "move" else "no_such_call"  # by stretches, only the journal knows
+        for wrong, kind in ((Answer("9.9", "Ada"), unknown), (Answer("1.0", "Ada", digest="0" * 64), "changed")):
+            with pytest.raises(WorkflowUpdateFailedError) as failed:
+                await handle.execute_update("approve", wrong)
+            assert isinstance(failed.value.cause, ApplicationError)
+            assert failed.value.cause.type == kind
+        assert await handle.execute_update("approve", Answer("1.0", "Ada")) == "applied"
+        await stands(agent.journal, run_id, "completed")
+        assert await asyncio.wait_for(handle.result(), 60) == "completed"
+
+
+async def test_a_call_is_refused_by_an_update(temporal_server: Server) -> None:
+    run_id = f"asked{next(_NUMBERS)}"
+    agent = paying(approval="always")
+    async with engine(temporal_server, agent, run_id) as client:
+        await agent.start("go", run_id=run_id)
+        await stands(agent.journal, run_id, "paused")
+        handle = client.get_workflow_handle(workflow_id(run_id))
+        with pytest.raises(WorkflowUpdateFailedError):
+            await handle.execute_update("refuse", Answer("9.9", "Ada"))
+        assert await handle.execute_update("refuse", Answer("1.0", "Ada", "too much")) == "applied"
+        await stands(agent.journal, run_id, "completed")
+    records, _ = await agent.journal.read_recorded(run_id)
+    assert [one.event.decision for one in records if isinstance(one.event, CallJudged)][-1] == Deny("refused by Ada: too much")
+
+
+async def test_runs_are_found_by_their_search_attributes(temporal_server: Server) -> None:
+    run_id, agent = f"marked{next(_NUMBERS)}", paying(approval="always")
+    client = await connected(agent.journal, temporal_server.address)
+    wanted = {one.name: IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD for one in (AGENT, STATUS)}
+    wanted[LABELS.name] = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST
+    assert not await is_marked(client)
+    await client.operator_service.add_search_attributes(
+        AddSearchAttributesRequest(namespace="default", search_attributes=wanted)
+    )
+    async with asyncio.timeout(_PATIENCE_S):
+        while not await is_marked(client):  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+
+    async def found(status: str) -> None:
+        query = f"SurefootAgent = 'clerk' AND SurefootLabels = 'team=blue' AND SurefootStatus = '{status}'"
+        async with asyncio.timeout(_PATIENCE_S):
+            while workflow_id(run_id) not in [one.id async for one in client.list_workflows(query)]:  # noqa: ASYNC110
+                await asyncio.sleep(0.2)
+
+    async with engine(temporal_server, agent, run_id):
+        await agent.start("go", run_id=run_id, labels={"team": "blue"})
+        await found("paused")
+        await agent.approve(run_id, "1.0", by="Ada")
+        await found("completed")
+
+
+async def test_a_run_goes_over_to_the_build_that_becomes_current(temporal_server: Server) -> None:
+    run_id, agent, name = f"built{next(_NUMBERS)}", paying(approval="always"), f"d{next(_NUMBERS)}"
+    old, new = WorkerDeploymentVersion(name, "old"), WorkerDeploymentVersion(name, "new")
+
+    async def make_current(client: Client, build: WorkerDeploymentVersion) -> None:
+        request = SetWorkerDeploymentCurrentVersionRequest(
+            namespace="default", deployment_name=name, build_id=build.build_id
+        )
+        async with asyncio.timeout(_PATIENCE_S):
+            while True:
+                try:
+                    await client.workflow_service.set_worker_deployment_current_version(request)
+                except RPCError:  # its workers have not been seen yet
+                    await asyncio.sleep(0.2)
+                else:
+                    return
+
+    async with engine(temporal_server, agent, run_id, deployment=old) as client:
+        await make_current(client, old)
+        await agent.start("go", run_id=run_id)
+        await stands(agent.journal, run_id, "paused")
+        async with engine(temporal_server, agent, run_id, deployment=new):
+            await make_current(client, new)
+            handle = client.get_workflow_handle(workflow_id(run_id))
+            first = (await handle.describe()).run_id
+            await agent.approve(run_id, "1.0", by="Ada")
+            await stands(agent.journal, run_id, "completed")
+            last = await handle.describe()
+    assert last.run_id != first
+    assert last.raw_description.workflow_execution_info.versioning_info.deployment_version.build_id == "new"
