@@ -22,7 +22,8 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
 from surefoot import Agent, MemoryJournal, tool
-from surefoot.engines.temporal.payloads import AGENT, LABELS, STATUS, Answer, Size, workflow_id
+from surefoot.engines.temporal.console import AGENT, LABELS, STATUS
+from surefoot.engines.temporal.payloads import Answer, Size, workflow_id
 from surefoot.engines.temporal.worker import Engine, connected, is_marked
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.events import CallJudged
@@ -109,7 +110,9 @@ async def test_a_call_is_refused_by_an_update(temporal_server: Server) -> None:
         assert await handle.execute_update("refuse", Answer("1.0", "Ada", "too much")) == "applied"
         await stands(agent.journal, run_id, "completed")
     records, _ = await agent.journal.read_recorded(run_id)
-    assert [one.event.decision for one in records if isinstance(one.event, CallJudged)][-1] == Deny("refused by Ada: too much")
+    assert [one.event.decision for one in records if isinstance(one.event, CallJudged)][-1] == Deny(
+        "refused by Ada: too much"
+    )
 
 
 async def test_runs_are_found_by_their_search_attributes(temporal_server: Server) -> None:
@@ -138,6 +141,7 @@ async def test_runs_are_found_by_their_search_attributes(temporal_server: Server
         await found("completed")
 
 
+@pytest.mark.scale
 async def test_a_run_goes_over_to_the_build_that_becomes_current(temporal_server: Server) -> None:
     run_id, agent, name = f"built{next(_NUMBERS)}", paying(approval="always"), f"d{next(_NUMBERS)}"
     old, new = WorkerDeploymentVersion(name, "old"), WorkerDeploymentVersion(name, "new")

@@ -8,16 +8,20 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy
+from temporalio.common import RetryPolicy, SearchAttributeKey
 from temporalio.exceptions import ApplicationError
 
 from surefoot.core.loop.moves import standing
 from surefoot.core.plan.accept import waiting
 from surefoot.core.state.state import State
 from surefoot.engines.temporal.activities import Activities
-from surefoot.engines.temporal.payloads import STATUS, Answer, Given, Held, encode_move
+from surefoot.engines.temporal.payloads import Answer, Given, Held, encode_move
 from surefoot.types.moves import WorldMove
 from surefoot.types.ports import Place
+
+AGENT = SearchAttributeKey.for_keyword("SurefootAgent")
+STATUS = SearchAttributeKey.for_keyword("SurefootStatus")
+LABELS = SearchAttributeKey.for_keyword_list("SurefootLabels")
 
 ANEW = RetryPolicy(maximum_attempts=3)
 

@@ -12,7 +12,6 @@ from hashlib import sha256
 from typing import Any, Literal, get_args
 
 from temporalio.api.common.v1 import Payload
-from temporalio.common import SearchAttributeKey
 from temporalio.converter import (
     ActivitySerializationContext,
     PayloadCodec,
@@ -29,10 +28,6 @@ from surefoot.types.errors import SurefootError
 from surefoot.types.events import VERSION, Event
 from surefoot.types.moves import Act, Probe, Within, WorldMove
 from surefoot.types.ports import Durability, JournalStore
-
-AGENT = SearchAttributeKey.for_keyword("SurefootAgent")
-STATUS = SearchAttributeKey.for_keyword("SurefootStatus")
-LABELS = SearchAttributeKey.for_keyword_list("SurefootLabels")
 
 WORKFLOW = "surefoot.run"
 _PREFIX = "surefoot/"

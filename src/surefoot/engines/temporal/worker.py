@@ -29,18 +29,8 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from surefoot.agent import Agent
 from surefoot.engines.temporal.activities import Activities
-from surefoot.engines.temporal.payloads import (
-    AGENT,
-    LABELS,
-    STATUS,
-    WORKFLOW,
-    Given,
-    Held,
-    Shelf,
-    Size,
-    run_of,
-    workflow_id,
-)
+from surefoot.engines.temporal.console import AGENT, LABELS, STATUS
+from surefoot.engines.temporal.payloads import WORKFLOW, Given, Held, Shelf, Size, run_of, workflow_id
 from surefoot.engines.temporal.workflow import RunWorkflow
 from surefoot.journal.codec import warm
 from surefoot.types.errors import JournalError, RunUnknown, UsageError
