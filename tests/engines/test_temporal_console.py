@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -36,10 +36,14 @@ _NUMBERS = count()
 _PATIENCE_S = 120
 
 
+def kept_by(agent: Agent[Any]) -> JournalStore:
+    return cast("JournalStore", agent.journal)  # as `paying` gives it
+
+
 @asynccontextmanager
 async def engine(server: Server, agent: Agent[Any], queue: str, **options: Any) -> AsyncGenerator[Client]:
     """A worker for that agent on a queue."""
-    store: Any = agent.journal
+    store = kept_by(agent)
     client, told = await connected(store, server.address), asyncio.Event()
     working = asyncio.create_task(Engine(store, {"clerk": agent}, client, queue=queue, **options).run(told))
     try:
@@ -72,7 +76,7 @@ async def test_calls_of_a_tool_are_made_on_the_queue_that_it_names(temporal_serv
         await agent.start("go", run_id=run_id)
         handle = client.get_workflow_handle(workflow_id(run_id))
         async with engine(temporal_server, agent, till, calls_only=True):
-            await stands(agent.journal, run_id, "completed")
+            await stands(kept_by(agent), run_id, "completed")
         history = await handle.fetch_history()
     begun = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
     sent = [one.activity_task_scheduled_event_attributes for one in history.events if one.event_type == begun]
@@ -85,8 +89,8 @@ async def test_a_call_is_answered_by_an_update(temporal_server: Server, size: Si
     agent = paying(approval="always")
     async with engine(temporal_server, agent, run_id, size=size) as client:
         await agent.start("go", run_id=run_id)
-        await stands(agent.journal, run_id, "paused")
-        handle = client.get_workflow_handle(workflow_id(run_id))
+        await stands(kept_by(agent), run_id, "paused")
+        handle: Any = client.get_workflow_handle(workflow_id(run_id))  # Any: its updates have no types
         unknown = "not_waiting" if size == "move" else "no_such_call"  # by stretches, only the journal knows
         for wrong, kind in ((Answer("9.9", "Ada"), unknown), (Answer("1.0", "Ada", digest="0" * 64), "changed")):
             with pytest.raises(WorkflowUpdateFailedError) as failed:
@@ -94,7 +98,7 @@ async def test_a_call_is_answered_by_an_update(temporal_server: Server, size: Si
             assert isinstance(failed.value.cause, ApplicationError)
             assert failed.value.cause.type == kind
         assert await handle.execute_update("approve", Answer("1.0", "Ada")) == "applied"
-        await stands(agent.journal, run_id, "completed")
+        await stands(kept_by(agent), run_id, "completed")
         assert await asyncio.wait_for(handle.result(), 60) == "completed"
 
 
@@ -103,13 +107,13 @@ async def test_a_call_is_refused_by_an_update(temporal_server: Server) -> None:
     agent = paying(approval="always")
     async with engine(temporal_server, agent, run_id) as client:
         await agent.start("go", run_id=run_id)
-        await stands(agent.journal, run_id, "paused")
-        handle = client.get_workflow_handle(workflow_id(run_id))
+        await stands(kept_by(agent), run_id, "paused")
+        handle: Any = client.get_workflow_handle(workflow_id(run_id))  # Any: its updates have no types
         with pytest.raises(WorkflowUpdateFailedError):
             await handle.execute_update("refuse", Answer("9.9", "Ada"))
         assert await handle.execute_update("refuse", Answer("1.0", "Ada", "too much")) == "applied"
-        await stands(agent.journal, run_id, "completed")
-    records, _ = await agent.journal.read_recorded(run_id)
+        await stands(kept_by(agent), run_id, "completed")
+    records, _ = await kept_by(agent).read_recorded(run_id)
     assert [one.event.decision for one in records if isinstance(one.event, CallJudged)][-1] == Deny(
         "refused by Ada: too much"
     )
@@ -117,7 +121,7 @@ async def test_a_call_is_refused_by_an_update(temporal_server: Server) -> None:
 
 async def test_runs_are_found_by_their_search_attributes(temporal_server: Server) -> None:
     run_id, agent = f"marked{next(_NUMBERS)}", paying(approval="always")
-    client = await connected(agent.journal, temporal_server.address)
+    client = await connected(kept_by(agent), temporal_server.address)
     wanted = {one.name: IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD for one in (AGENT, STATUS)}
     wanted[LABELS.name] = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST
     assert not await is_marked(client)
@@ -162,13 +166,13 @@ async def test_a_run_goes_over_to_the_build_that_becomes_current(temporal_server
     async with engine(temporal_server, agent, run_id, deployment=old) as client:
         await make_current(client, old)
         await agent.start("go", run_id=run_id)
-        await stands(agent.journal, run_id, "paused")
+        await stands(kept_by(agent), run_id, "paused")
         async with engine(temporal_server, agent, run_id, deployment=new):
             await make_current(client, new)
             handle = client.get_workflow_handle(workflow_id(run_id))
             first = (await handle.describe()).run_id
             await agent.approve(run_id, "1.0", by="Ada")
-            await stands(agent.journal, run_id, "completed")
+            await stands(kept_by(agent), run_id, "completed")
             last = await handle.describe()
     assert last.run_id != first
     assert last.raw_description.workflow_execution_info.versioning_info.deployment_version.build_id == "new"
