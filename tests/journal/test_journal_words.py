@@ -50,6 +50,7 @@ SUMMARIES = st.builds(
     USAGES,
     TIMES,
     TEXTS,
+    st.booleans(),
     TEXTS,
     TEXTS,
     MAPS,

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import islice
 
 import orjson
 
@@ -276,6 +277,10 @@ def must_deliver(state: State, think: Think) -> bool:
     return think.role == SOLO or think.want == "answer"
 
 
+_LOOKED_BACK = 20
+"""Turns that tell which tools a small model goes round with; a late step looks at no more than an early one."""
+
+
 def offered_now(state: State, think: Think, fit: Fit) -> Catalogue:
     """The tools that may be called in this step: none when words are asked for, and never any for a Thinker.
 
@@ -283,7 +288,7 @@ def offered_now(state: State, think: Think, fit: Fit) -> Catalogue:
 
     In schema mode a tool whose calls were answered from the journal is left out until something new was called: a small
     model left alone asks for one, or two in turn, until the limit. One with an effect that a reply has asked for word
-    for word as before stays out until another effect was made: to read something in between makes it no less done.
+    for word as before stays out until another effect was made, but not for ever: a read makes it no less done.
     """
     if think.want != "any" or think.role == THINKER:
         return _NO_TOOLS
@@ -296,7 +301,7 @@ def offered_now(state: State, think: Think, fit: Fit) -> Catalogue:
     # reply stood there before, word for word: then a small model goes round, and would do it again for ever.
     names: set[str] = set()
     has_read = False
-    for turn in reversed(state.turns):
+    for turn in islice(reversed(state.turns), _LOOKED_BACK):
         calls = [call for call in turn.calls if call.has_effect or not has_read]
         if turn.role != think.role or (turn.calls and not calls):
             continue
