@@ -1,8 +1,8 @@
 """What a step costs: surefoot in the agent-framework overhead bench, in the same rounds as its floors and a peer.
 
-The bench (a mock server, the scenarios S1 to S8, floors and adapters) stands beside the project, or where
-`SUREFOOT_BENCH` says. It is copied into a temporary folder, gets the adapter of this folder and a virtual environment
-with this checkout, and prints its own tables.
+The bench (a mock server, the scenarios S1 to S8, floors and adapters) is the folder `overhead` of those that stand
+beside the project, or where `SUREFOOT_BENCHES` says. It is copied into a temporary folder, gets the adapter of this
+folder and a virtual environment with this checkout, and prints its own tables.
 `python benchmarks/overhead.py [--rounds N] [--only s1,s4] [--adapters a,b]`.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parent
-BENCH = Path(os.environ.get("SUREFOOT_BENCH", PROJECT.parent / "shared" / "bench" / "overhead"))
+BENCH = Path(os.environ.get("SUREFOOT_BENCHES", PROJECT.parent / "shared" / "bench")) / "overhead"
 ENVIRONMENTS = Path(os.environ.get("BENCH_VENVS", Path.home() / ".cache" / "surefoot-bench"))
 NEEDS = {
     "server": ("uvloop", "httptools", "orjson"),
@@ -58,7 +58,7 @@ def main() -> int:
     options.add_argument("--out", type=Path, default=HERE / "results" / "tables.md")
     chosen = options.parse_args()
     if not (BENCH / "run_bench.py").is_file():
-        print(f"the overhead bench is not at {BENCH}; set SUREFOOT_BENCH to its folder", file=sys.stderr)
+        print(f"the overhead bench is not at {BENCH}; set SUREFOOT_BENCHES to the folder that holds it", file=sys.stderr)
         return 2
     make_environments()
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
