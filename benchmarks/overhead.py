@@ -58,7 +58,7 @@ def main() -> int:
     options.add_argument("--out", type=Path, default=HERE / "results" / "tables.md")
     chosen = options.parse_args()
     if not (BENCH / "run_bench.py").is_file():
-        print(f"the overhead bench is not at {BENCH}; set SUREFOOT_BENCHES to the folder that holds it", file=sys.stderr)
+        print(f"there is no overhead bench at {BENCH}; set SUREFOOT_BENCHES to its parent folder", file=sys.stderr)
         return 2
     make_environments()
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
