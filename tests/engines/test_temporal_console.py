@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -25,6 +27,7 @@ from surefoot import Agent, MemoryJournal, tool
 from surefoot.engines.temporal.console import AGENT, LABELS, STATUS
 from surefoot.engines.temporal.payloads import Answer, Size, workflow_id
 from surefoot.engines.temporal.worker import Engine, connected, is_marked
+from surefoot.journal.memory import store_of
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.events import CallJudged
 from surefoot.types.outcomes import Deny
@@ -146,8 +149,10 @@ async def test_runs_are_found_by_their_search_attributes(temporal_server: Server
 
 
 @pytest.mark.scale
-async def test_a_run_goes_over_to_the_build_that_becomes_current(temporal_server: Server) -> None:
-    run_id, agent, name = f"built{next(_NUMBERS)}", paying(approval="always"), f"d{next(_NUMBERS)}"
+async def test_a_run_goes_over_to_the_build_that_becomes_current(temporal_server: Server, tmp_path: Path) -> None:
+    run_id, name = f"built{next(_NUMBERS)}", f"d{next(_NUMBERS)}"
+    stores = [store_of(tmp_path / "runs.db") for _ in range(2)]  # of two processes
+    agent, later = (replace(paying(approval="always"), journal=store) for store in stores)
     old, new = WorkerDeploymentVersion(name, "old"), WorkerDeploymentVersion(name, "new")
 
     async def make_current(client: Client, build: WorkerDeploymentVersion) -> None:
@@ -167,12 +172,14 @@ async def test_a_run_goes_over_to_the_build_that_becomes_current(temporal_server
         await make_current(client, old)
         await agent.start("go", run_id=run_id)
         await stands(kept_by(agent), run_id, "paused")
-        async with engine(temporal_server, agent, run_id, deployment=new):
+        async with engine(temporal_server, replace(later, model=agent.model), run_id, deployment=new):
             await make_current(client, new)
             handle = client.get_workflow_handle(workflow_id(run_id))
             first = (await handle.describe()).run_id
             await agent.approve(run_id, "1.0", by="Ada")
             await stands(kept_by(agent), run_id, "completed")
             last = await handle.describe()
+    for store in stores:
+        await store.aclose()
     assert last.run_id != first
     assert last.raw_description.workflow_execution_info.versioning_info.deployment_version.build_id == "new"
