@@ -70,7 +70,7 @@ def demo(
 
 
 async def _play(tasks: Mapping[str, str], site: Site, page: str) -> None:
-    """Put the tasks on record, by their agents; the worker takes them up. Say how each run comes on."""
+    """Put the tasks on record, by their agents; the worker takes them up. Report each run's status."""
     print(f"{len(tasks)} tasks for the embedded model, one at a time; Ctrl-C ends.", flush=True)
     for name, task in tasks.items():
         with suppress(RunExists, RunBusy):  # an earlier start has begun it

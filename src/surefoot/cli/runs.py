@@ -44,11 +44,11 @@ _PLAN = "For a run with --reasoner plan"
 def runs(
     *,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, newest first.")] = 20,
-    every: Annotated[bool, typer.Option("--all", help="Each turn of a chat, runs made for other agents.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also each turn of a chat, and runs made for agents.")] = False,
     journal: JournalOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the newest runs: of a chat its last turn alone, and no runs that one agent made for another."""
+    """List the newest runs: one row for each chat, and none for runs that one agent made for another."""
 
     async def listed(store: JournalStore) -> list[tuple[RunSummary, str]]:
         if every or as_json:

@@ -247,7 +247,7 @@ class Engine:
                 self._generator.handle_completions(body, on_event)
             except RuntimeError as error:
                 self._generator = None
-                raise ModelError(f"llama.cpp has broken off: {error}; try again") from error
+                raise ModelError(f"llama.cpp stopped: {error}; try again") from error
 
         self._users.add(user)
         if self._worker is None:
