@@ -6,6 +6,7 @@ All but the first run once unwatched, so that what is made once a process is not
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -54,13 +55,15 @@ class Trace:
 
     @contextmanager
     def watching(self, *, on: bool) -> Generator[None]:
-        """Watch this thread."""
+        """Watch this thread, without what the collector would end meanwhile: that belongs to others."""
+        gc.disable()
         self._is_on = on
         sys.setprofile(self._see)
         try:
             yield
         finally:
             sys.setprofile(None)
+            gc.enable()
 
     def _see(self, frame: FrameType, kind: str, _: object) -> None:
         code = frame.f_code
