@@ -179,6 +179,7 @@ class LocalModel:
         first_token_s = settings.patience(near=True).first_token_s
         generation = self._engine.submit(id(self), body, pass_on)
         generation.add_done_callback(lambda _: pass_on(None) and None)
+        limit = ""
         limit_s: float | None = None  # while others are served
         try:
             while True:
@@ -186,11 +187,12 @@ class LocalModel:
                     async with asyncio.timeout(limit_s):
                         event = await arrived.get()
                 except TimeoutError as error:
-                    raise ModelTimeout(f"{self.name} was silent for {limit_s:.0f} s; raise its time limit") from error
+                    raise ModelTimeout(f"{self.name} was silent for {limit_s:.0f} s; raise `{limit}`") from error
                 if event is None:
                     generation.result()
                     return
-                is_token = text(first(event.get("choices")).get("text"))
+                is_token = bool(text(first(event.get("choices")).get("text")))
+                limit = "between_tokens_timeout_s" if is_token else "first_token_timeout_s"
                 limit_s = settings.between_tokens_timeout_s if is_token else first_token_s
                 yield event
         finally:

@@ -45,10 +45,10 @@ class UsageError(SurefootError):
 
 
 class ConfigError(UsageError):
-    """One configuration value cannot be meant. `field` and `value` name it."""
+    """One configuration value cannot be meant. `field` and `value` name it; a value that is missing is ""."""
 
     def __init__(self, field: str, value: object, message: str) -> None:
-        super().__init__(f"{field}={value!r}: {message}")
+        super().__init__(f"{field}: {message}" if value == "" else f"{field}={value!r}: {message}")
         self.field = field
         self.value = value
         self.message = message
