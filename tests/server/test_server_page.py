@@ -10,8 +10,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
+
+from surefoot.telling.state import CallStatus, LimitName
+from surefoot.types.outcomes import Status
+from surefoot.types.plan import StepStatus
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src" / "surefoot" / "server" / "static"
@@ -72,6 +77,13 @@ def test_each_text_that_a_module_names_is_there() -> None:
     texts = {f"{group}.{key}" for group, held in groups.items() for key in held}
     named = {key for path in MODULES for key in re.findall(r"\bt\(\"([a-z]*\.[\w.]+)\"", path.read_text("utf-8"))}
     assert named - texts == set()
+
+
+def test_each_status_and_each_limit_has_its_word() -> None:
+    groups: dict[str, dict[str, str]] = json.loads((STATIC / "en.json").read_text("utf-8"))
+    statuses = {status for kind in (CallStatus, Status, StepStatus) for status in get_args(kind)}
+    assert statuses - set(groups["status"]) == set()
+    assert set(get_args(LimitName)) == set(groups["budget"])
 
 
 def _chromium() -> str:

@@ -143,7 +143,7 @@ def test_a_run_that_waits_is_paused(name: str, reason: str) -> None:
 
 def test_a_state_says_what_is_open_and_what_was_used() -> None:
     told = state_of(tale_of(asking()["a value"]))
-    assert [(one.id, one.name, one.status, one.attempts) for one in told.open] == [("2.0", "pay", "asked", 0)]
+    assert [(one.id, one.name, one.status, one.attempts) for one in told.open] == [("2.0", "pay", "approval", 0)]
     used = {one.name: (one.used, one.limit) for one in told.budget}
     assert used["steps"] == (2, 50)
     assert used["tokens"][1] is None

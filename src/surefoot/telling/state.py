@@ -19,14 +19,15 @@ from surefoot.telling.text import visible, visible_members
 from surefoot.types.outcomes import ALLOWED, Ask, Cancelled
 from surefoot.types.usage import Usage
 
-CallStatus = Literal["proposed", "allowed", "asked", "running", "in_doubt", "paused"]
+CallStatus = Literal["pending", "ready", "approval", "running", "in_doubt", "paused"]
+LimitName = Literal["steps", "requests", "calls", "replans", "tokens", "cost", "seconds"]
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
     """How much of a limit was used; None of `limit` where there is none."""
 
-    name: str
+    name: LimitName
     used: float
     limit: float | None
 
@@ -138,11 +139,11 @@ def _open(call: Call) -> OpenCall:
 
 def _status(call: Call) -> CallStatus:
     if isinstance(call.decision, Ask):
-        return "asked"
+        return "approval"
     if call.is_in_doubt:
         return "in_doubt"
     if call.asks:
         return "paused"
     if not call.is_waiting:
         return "running"
-    return "allowed" if call.decision == ALLOWED else "proposed"
+    return "ready" if call.decision == ALLOWED else "pending"

@@ -3,7 +3,7 @@
 import { html } from "./vendor/lit-html.js";
 import { bytes, enc, get, say, send } from "./api.js";
 import { ask, askFor, button, callPath, chip, go, icon, isOver, labels, meter, notice, paint, plain, runPath, said, standing, state, trouble, when } from "./parts.js";
-import { brief, cut, dollars, find, number, span, t } from "./text.js";
+import { brief, cut, dollars, number, span, t } from "./text.js";
 
 let news = {};
 export function tell(live, text, tone = "good") {
@@ -95,7 +95,7 @@ export function runKeys(live, key) {
 }
 
 export const short = (run) => `${brief(run.usage.input_tokens + run.usage.output_tokens)} ${t("fact.tokens").toLowerCase()} · ${dollars(run.usage.cost_usd)} · ${span(run.elapsed_s)}`;
-const told = (name) => (name.includes("cost") ? dollars : /time|elapsed|_s$|seconds/.test(name) ? span : brief);
+const told = { cost: dollars, seconds: span };
 export function figures(live, now = live.state, isThen = false) {
 	const run = live.summary;
 	const { usage } = now;
@@ -105,7 +105,7 @@ export function figures(live, now = live.state, isThen = false) {
 		${fact("cost", dollars(usage.cost_usd), usage.cached_tokens ? t("fact.cached", { n: Math.round((100 * usage.cached_tokens) / (usage.input_tokens || 1)) }) : "")}
 		${fact("took", span(now.elapsed_s))}${isThen ? fact("step", number(now.step)) : fact("calls", number(run.calls), t("fact.requests", { n: run.requests }))}</dl>
 		${now.context ? meter(t("fact.context"), brief, now.context.used, now.context.window) : ""}
-		${now.budget.map((one) => meter(find(`budget.${one.name}`) ?? plain(one.name), told(one.name), one.used, one.limit))}
+		${now.budget.filter((one) => one.limit).map((one) => meter(t(`budget.${one.name}`), told[one.name] ?? brief, one.used, one.limit))}
 		${now.open.length ? html`<h2>${t("fact.open")}</h2><ul class="opens">${now.open.map((one) => html`<li><a href=${callPath(live.id, one.id)}><code>${one.name}</code>${state(one.status)}</a></li>`)}</ul>` : ""}
 		${isThen ? "" : html`${Object.entries(run.models).map(([role, model]) => html`<p class="speaker"><span class="dim">${role}</span> <code>${model}</code></p>`)}
 			${run.answer ? html`<h2>${t("fact.answer")}</h2><p class="final">${now.answer || run.answer}</p>` : ""}`}`;
