@@ -1,7 +1,8 @@
 """What is set about a run from the shell: the settings file, and the options that beat it."""
 
+import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
@@ -9,7 +10,8 @@ from typing import Any, cast
 import pytest
 from cli_world import Command, Json, calls, chat_server, run_id_in, says, texts
 
-from surefoot import Budget, LoopConfig
+from surefoot import Budget, LoopConfig, SqliteJournal
+from surefoot.cli.agents_file import agents_in
 from surefoot.cli.options import Options, changed, config_in
 from surefoot.types.errors import UsageError
 from surefoot.types.prehydration import PreHydrationConfig
@@ -251,3 +253,43 @@ def test_conventions_have_a_table_of_their_own(tmp_path: Path) -> None:
     made = config_in(path).conventions
     assert made is not None
     assert (made.root, made.files, made.store) == (".", ("AGENTS.md",), "facts.db")
+
+
+MODEL = "http://127.0.0.1:9/v1#m"
+TOOL = "from surefoot import tool\n\n@tool(effect='read')\ndef own() -> str:\n    'Own.'\n    return ''\n"
+SAID: dict[str, object] = {
+    "model": f"{MODEL}2",
+    "reasoner": "plan",
+    "call_mode": "native",
+    "temperature": 0.5,
+    "seed": 7,
+    "effort": "low",
+    "price_in": 1.0,
+    "price_out": 2.0,
+    "fallback": [f"{MODEL}3"],
+    "write": True,
+    "web": True,
+    "no_builtin": True,
+    "no_tools": True,
+    "prefetch": True,
+    "tools": ["own.py"],
+    "mcp": ["mcp.json"],
+    "use": ["arithmetic"],
+    "instructions": "Be short.",
+    "description": "Reads.",
+}
+
+
+def test_each_field_of_an_agents_file_changes_the_agent(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(TOOL, encoding="utf-8")
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"a": {"command": "true"}}}', encoding="utf-8")
+    rows = {"plain": {}, "again": {}, **{name: {name: value} for name, value in SAID.items()}}
+    tables = (
+        f"[agents.{name}]\n"
+        + "".join(f"{key} = {json.dumps(value)}\n" for key, value in ({"model": MODEL} | row).items())
+        for name, row in rows.items()
+    )
+    (tmp_path / "agents.toml").write_text("\n".join(tables), encoding="utf-8")
+    found = agents_in(tmp_path / "agents.toml", SqliteJournal(tmp_path / "runs.db"), "runs.db")
+    told = {name: re.sub("0x[0-9a-f]+", "", repr(replace(agent, name="one"))) for name, agent in found.items()}
+    assert [name for name in rows if told[name] == told["plain"]] == ["plain", "again"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from surefoot.agent import Agent
-from surefoot.cli.options import Options, config_of
+from surefoot.cli.options import Options, changed, config_of
 from surefoot.cli.setup import agent_from, loaded, recipe_from, tools_of
 from surefoot.types.config import TABLES
 from surefoot.types.errors import UsageError
@@ -101,6 +101,7 @@ def _agent(path: Path, name: str, table: object, store: JournalStore, journal: s
     options = replace(options, root=folder / (options.root or "."), **files)
     config = config_of(path, {key: value for key, value in given.items() if key in TABLES})
     recipe = replace(recipe_from(options), settings=str(path.absolute()))
+    config = changed(options, config, recipe.reasoner) or config
     tools = tools_of(recipe, journal)
     if config.guard is None and (recipe.mcp or any(tool.spec.effect != "read" for tool in tools)):
         config = replace(config, guard=GuardConfig())
