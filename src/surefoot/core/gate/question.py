@@ -38,8 +38,9 @@ _WHY: Mapping[str, str] = {
 }
 
 
+_FROM: Mapping[str, str] = {"user": "from your words", "config": "from the configuration"}
 _NOT_GIVEN: Mapping[str, str] = {
-    "destination": "your words name nobody",
+    "destination": "your words name no recipient",
     "amount": "your words give no amount",
     "time": "your words give no time",
 }
@@ -103,8 +104,8 @@ def _odd(evidence: Evidence) -> OddValue:
         said = _NOT_GIVEN.get(evidence.role, "your words name nothing like it")
     if not evidence.source_id:
         source = "the model made it up"
-    elif evidence.source_id in ("user", "config"):
-        source = f"from the {evidence.source_id}"
+    elif evidence.source_id in _FROM:
+        source = _FROM[evidence.source_id]
     else:
         source = f"{_WHERE.get(evidence.form, 'stands in the result of')} call {evidence.source_id}"
         if evidence.sentence:

@@ -63,7 +63,8 @@ const parameters = (held, values) => html`<dl class="parameters">${Object.entrie
 function source(one, isPart) {
 	const { kind, call_id: from, seq, text } = one.source;
 	const tone = ORIGINS[one.origin];
-	return html`<div class="source ${tone}"><p>${isPart ? html`<code>${one.path}</code> <q>${cut(one.value, 400)}</q>` : ""}${chip(t(`origin.${one.origin}`), tone)}
+	const origin = one.origin === "untrusted" && kind === "words" ? "user" : one.origin;
+	return html`<div class="source ${tone}"><p>${isPart ? html`<code>${one.path}</code> <q>${cut(one.value, 400)}</q>` : ""}${chip(t(`origin.${origin}`), tone)}
 		<span class="dim">${[one.role, one.kind, one.form && t(`form.${one.form}`)].filter((part) => part && part !== "text").join(" · ")}</span>${seq == null ? "" : recordLink(now.live.id, seq)}</p>
 		${one.note ? html`<p>${cut(one.note, 2e3)}</p>` : ""}${text ? html`<blockquote><span class="dim">${t(`source.${kind || "none"}`, { call: from })}</span> ${cut(text, 2e3)}</blockquote>` : ""}</div>`;
 }

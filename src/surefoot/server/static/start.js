@@ -33,6 +33,7 @@ function form() {
 	if (now.error) return trouble(now.error, load);
 	if (!now.agents) return skeleton(4, true);
 	if (!now.agents.length) return empty("play", "start.none");
+	if (!now.agents[1]) now.agent = now.agents[0].name;
 	const held = now.agents.find((one) => one.name === now.agent);
 	return html`<form class="form start" @submit=${begin}>
 		<fieldset><legend>${t("start.agent")}</legend>${now.agents.map((one) => html`<label class="choice"><input type="radio" name="agent" required .checked=${now.agent === one.name}
