@@ -141,9 +141,9 @@ class Story:
             "step": rows[-1]["step"] if rows else at // 7, "elapsed_s": elapsed, "usage": usage,
             "budget": [
                 {"name": "steps", "used": rows[-1]["step"] if rows else at // 7, "limit": 40},
-                {"name": "total_tokens", "used": tokens, "limit": 60_000 if self.rows else 20_000_000},
-                {"name": "cost_usd", "used": usage["cost_usd"], "limit": 0.10 if self.rows else 60},
-                {"name": "elapsed_s", "used": elapsed, "limit": 600 if self.rows else None},
+                {"name": "tokens", "used": tokens, "limit": 60_000 if self.rows else 20_000_000},
+                {"name": "cost", "used": usage["cost_usd"], "limit": 0.10 if self.rows else 60},
+                {"name": "seconds", "used": elapsed, "limit": 600 if self.rows else None},
             ],
             "context": {"used": min(9_100 + 31 * at, 180_000), "window": 200_000},
             "open": [{"id": one, "name": row["parts"][0]["text"].split("(")[0], "arguments": {}, "status": "waiting" if waits else "running", "attempts": 1} for one, row in started.items()],

@@ -191,7 +191,7 @@ def question_lines(call: Call, event: CallJudged, asked_before: int = 0, others:
     lines = [f"{asked.on_yes}."]
     for odd in asked.odd:
         lines.append(f"{odd.path}: {odd.value}")
-        lines.append(f"  {odd.said}; {odd.source}; {odd.why}")
+        lines.append(f"  {'; '.join(filter(None, (odd.said, odd.source, odd.why)))}")
     lines += [f"{path}: {value} ({origin})" for path, value, origin in asked.others]
     lines += [f"a yes also counts for {role}: {value}" for role, value in asked.also_for]
     return lines + ([f"questions asked before in this run: {asked.asked_before}"] if asked.asked_before else [])

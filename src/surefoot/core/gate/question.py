@@ -100,6 +100,8 @@ def _odd(evidence: Evidence) -> OddValue:
         value = f"{value}   [domain: {in_full(host)}]"
     if evidence.nearest:
         said = f"you named {in_full(evidence.nearest)}"
+    elif evidence.source_id == "user":
+        said = ""  # they do name this
     else:
         said = _NOT_GIVEN.get(evidence.role, "your words name nothing like it")
     if not evidence.source_id:
