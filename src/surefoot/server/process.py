@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Awaitable, Generator
 from contextlib import contextmanager, suppress
 from ipaddress import ip_address
@@ -21,6 +22,9 @@ from surefoot.server.door import Names
 from surefoot.server.site import Site
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.ports import RunFilter
+
+_SWITCH_S = 0.0005
+"""Long reads run in a thread; the loop waits so long for the interpreter when one is under way, not Python's 5 ms."""
 
 LAST_WORDS_S = 2.0
 """Seconds in which answers that are under way may end once all runs are at rest."""
@@ -101,6 +105,7 @@ async def serve_site(
     `beside` goes on meanwhile; when it ends, so does the server.
     """
     loop, told = asyncio.get_running_loop(), asyncio.Event()
+    sys.setswitchinterval(_SWITCH_S)
     preparing = site.desk.submit(prepare)
     # what is loaded stays; to look through all that lives holds up the loop for 50 ms while many records are read
     preparing.add_done_callback(lambda _: (gc.freeze(), gc.set_threshold(700, 10, 100)))
