@@ -171,7 +171,6 @@ class PostgresJournal:
     async def delete(self, run_id: str, *, end: str = "") -> None:
         """Take a run out for good; bytes that others may share stay. See `JournalStore`."""
         at = await self._at_work()
-        await at.reader.find(run_id)
         await at.inbox.delete(run_id, end)
 
     async def origin(self, run_id: str) -> Origin:

@@ -8,7 +8,6 @@ sections 2 and 4.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import LiteralString
 from uuid import uuid4
 
 from surefoot.journal.codec import encode_word, same_word, word_of
@@ -65,13 +64,12 @@ _RUN = "SELECT number FROM surefoot.run WHERE run_id = %s FOR UPDATE"
 _DELETED = """
 SELECT number, owner, head, owner <> '' AND surefoot.lives(owner) FROM surefoot.run WHERE run_id = %s FOR UPDATE"""
 _SHARED = "SELECT 1 FROM surefoot.run WHERE parent = %s LIMIT 1"  # asked under that lock: it sees each fork
-_DELETE: tuple[LiteralString, ...] = (
-    "DELETE FROM surefoot.event WHERE run = %s",
-    "DELETE FROM surefoot.summary WHERE run = %s",
-    "DELETE FROM surefoot.label WHERE run = %s",
-    "DELETE FROM surefoot.word WHERE run = %s",
-    "DELETE FROM surefoot.run WHERE number = %s",
-)
+_DELETE = """
+WITH events AS (DELETE FROM surefoot.event WHERE run = %(run)s),
+    summary AS (DELETE FROM surefoot.summary WHERE run = %(run)s),
+    labels AS (DELETE FROM surefoot.label WHERE run = %(run)s),
+    words AS (DELETE FROM surefoot.word WHERE run = %(run)s)
+DELETE FROM surefoot.run WHERE number = %(run)s"""
 
 
 class Inbox:
@@ -180,14 +178,16 @@ class Inbox:
 
         async def deleted(connection: Connection) -> None:
             async with connection.transaction():
-                ((number, owner, head, is_driven),) = await rows_of(connection, _DELETED, (run_id,))
+                found = await rows_of(connection, _DELETED, (run_id,)) if run_id.isprintable() else []
+                if not found:
+                    raise RunUnknown(f"unknown run {run_id!r} in the journal {self._database.name}")
+                ((number, owner, head, is_driven),) = found
                 if is_driven and not is_dead_here(owner):
                     raise RunBusy(f"run {run_id} is being driven; cancel it, or wait until it stands still")
                 if await rows_of(connection, _SHARED, (number,)):
                     raise UsageError(f"run {run_id} cannot be deleted: another run shares its records")
                 check_end(run_id, head, end)
-                for statement in _DELETE:
-                    await rows_of(connection, statement, (number,))
+                await rows_of(connection, _DELETE, {"run": number})
 
         await self._database.work(deleted, is_final=True)
 

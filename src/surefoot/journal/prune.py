@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import orjson
 
@@ -20,8 +21,12 @@ from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import RunEnded
 from surefoot.types.ports import EVERY_RUN, JournalStore, RunSummary
 
+T = TypeVar("T")
+
 _PIECE = 1_000
 """Runs that are noted at once."""
+_AT_ONCE = 8
+"""Runs that are read or deleted at once: a database has each wait for its disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +73,19 @@ async def prune(store: JournalStore, run_ids: Sequence[str], by: str) -> AsyncIt
     """
     gone = 0
     for at in range(0, len(run_ids), _PIECE):
-        ends = dict[str, str]()
-        for run_id in run_ids[at : at + _PIECE]:
-            if end := await _end(store, run_id):
-                ends[run_id] = end
-            await asyncio.sleep(0)
+        piece = run_ids[at : at + _PIECE]
+        read = await _each(piece, lambda run_id: _end(store, run_id))
+        ends = {run_id: end for run_id, end in zip(piece, read, strict=True) if end}
         now = time.time()
         told = {run_id: {"hash": end, "by": by, "at": now} for run_id, end in ends.items()}
         name = f"pruned-{time.gmtime(now).tm_year}"
         await amend(store.side, name, lambda was, told=told: _written({**_read(was), **told}))
-        left: list[str] = []
-        for run_id, end in ends.items():
-            try:
-                await store.delete(run_id, end=end)
-                gone += 1
-            except (RunBusy, UsageError):  # it was taken up, or forked, just now
+        deleted = await _each(list(ends), lambda run_id, ends=ends: _is_deleted(store, run_id, ends[run_id]))
+        left = list[str]()
+        for run_id in (run_id for run_id, is_gone in zip(ends, deleted, strict=True) if not is_gone):
+            if not await _is_deleted(store, run_id, ends[run_id]):  # what shared its records may have gone meanwhile
                 left.append(run_id)
-            await asyncio.sleep(0)
+        gone += len(ends) - len(left)
         if left:
             await amend(
                 store.side,
@@ -118,6 +119,23 @@ def _depth(runs: dict[str, RunSummary], run_id: str) -> int:
     while (run_id := runs[run_id].parent) in runs:
         depth += 1
     return depth
+
+
+async def _each(run_ids: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> list[T]:
+    """What is said of each run, in their order; a few are asked about at once."""
+    found = list[T]()
+    for at in range(0, len(run_ids), _AT_ONCE):
+        found += await asyncio.gather(*map(ask, run_ids[at : at + _AT_ONCE]))
+        await asyncio.sleep(0)  # who drives runs here has a turn
+    return found
+
+
+async def _is_deleted(store: JournalStore, run_id: str, end: str) -> bool:
+    try:
+        await store.delete(run_id, end=end)
+    except (RunBusy, UsageError):  # it was taken up, or forked, just now
+        return False
+    return True
 
 
 async def _end(store: JournalStore, run_id: str) -> str:
