@@ -216,6 +216,47 @@ def test_after_a_call_the_thought_of_a_model_that_repeats_itself_begins_with_wha
             assert patterns == {begins}
 
 
+def test_a_model_that_fills_in_whatever_it_may_is_shown_what_is_required_or_asked_for() -> None:
+    options = {
+        "city": {"type": "string"},
+        "max_distance": {"type": "integer", "description": "How far from the city, in miles."},
+        "order": {"enum": ["nearest", "best"], "description": "Of the tables."},
+        "page": {"type": "integer", "description": "Tables are told in pages."},
+    }
+    tools = Catalogue((ToolSpec("find", "Find tables.", {"properties": options, "required": ["city"]}, effect="read"),))
+    for task, shown_too in {
+        "Tables in Rome": [],
+        "Tables within 10 miles of Rome": ["max_distance"],
+        "The best table in Rome": ["order"],
+        "The second page of tables in Rome, by distance": ["max_distance", "page"],
+    }.items():
+        begun = replace(
+            started("schema", Task(task)),
+            tools=tools,
+            speakers={"solo": Speaker("m", "schema", {"optional_arguments": "no"})},
+        )
+        (tool,) = request(fold((begun,)), Think(1)).tools.tools
+        assert [*tool.parameters["properties"]] == ["city", *shown_too]  # type: ignore[index]
+
+
+def test_of_the_tools_not_called_yet_those_are_named_that_fit_the_task() -> None:
+    tools = Catalogue(
+        (
+            ToolSpec("look", "Look a word up.", ANY, effect="read"),
+            ToolSpec("save_note", "Save a text as a note.", ANY),
+            ToolSpec("rain_in", "How much it rained in a month.", ANY, effect="read"),
+        )
+    )
+    looked = (reply(1, [("", "look", True)]), CallStarted("1.0"), CallEnded("1.0", ToolResult("42")))
+    for task, named in {
+        "Look up gneiss, and save that in a note.": "save_note",
+        "片麻岩是什么？": "save_note, rain_in",
+    }.items():
+        begun = replace(started("schema", Task(task)), tools=tools)
+        told = request(fold((begun, *looked)), Think(2)).messages[-1].content
+        assert f"Tools called so far: look. Not called yet: {named}.\nQuestion: {task}" in told
+
+
 def test_the_last_word_offers_no_tool() -> None:
     seen = request(fold((started("schema"),)), Think(1, want="answer"))
     assert seen.tools.names == ()

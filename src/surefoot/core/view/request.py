@@ -110,7 +110,7 @@ LOOK_FIRST = "early_answers"
 """Trait: "yes" says that the model answers before it has looked, if it may."""
 
 REQUIRED_ONLY = "optional_arguments"
-"""Trait: "no" says that the model fills in whatever it may, and is better shown required parameters alone."""
+"""Trait: "no" says that the model fills in whatever it may, and is better shown what is required or asked for."""
 
 _LINE_TOKENS = 20
 """Room for the line about turns that are not shown."""
@@ -323,7 +323,7 @@ def fitting(state: State, role: str, offered: Catalogue) -> Catalogue:
     speaker = state.speakers[role]
     if speaker.mode != "schema" or speaker.traits.get(REQUIRED_ONLY) != "no":
         return offered
-    return offered.derived("required_only", required_only)
+    return required_only(offered, "\n".join(one.task.text for one in reversed(state.exchanges)))
 
 
 def head(state: State, role: str) -> tuple[str, ModelMessage]:

@@ -8,10 +8,13 @@ from typing import cast
 
 import orjson
 
+from surefoot.core.parse.json_strict import as_list
 from surefoot.core.parse.marks import PARTS, parts_of
 from surefoot.core.parse.scan import whole_fence
 from surefoot.core.parse.validate import validate
-from surefoot.core.text import json_text, object_schema
+from surefoot.core.select.index import described, words
+from surefoot.core.select.shortlist import asked
+from surefoot.core.text import at, json_text, object_schema
 from surefoot.types.messages import ModelMessage
 from surefoot.types.reply import Fault, FaultKind, Parsed
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -175,18 +178,38 @@ _KNOWN = {"type": "string", "pattern": f'^Now known: [^"\n]{{1,{MAX_THOUGHT_CHAR
 """Of a thought after a call. Left free, a small model writes its last one again, and with it the same call."""
 
 
-def required_only(tools: Catalogue) -> Catalogue:
-    """The tools with their required parameters alone."""
+def required_only(tools: Catalogue, task: str = "") -> Catalogue:
+    """The tools with their required parameters, and with the others that a task speaks of.
+
+    What speaks of a parameter are the words of its name, and those of its description and listed values that neither
+    its tool nor a required parameter has.
+    """
+    spoken = asked(task).whole
     kept: list[ToolSpec] = []
     for tool in tools.tools:
         properties, required = tool.parameters.get("properties"), tool.parameters.get("required", [])
         if isinstance(properties, Mapping) and isinstance(required, list | tuple):
             all_of_them = cast("Mapping[str, object]", properties)  # keys of a JSON object
-            needed = {key: all_of_them[key] for key in all_of_them if key in required}
-            kept.append(replace(tool, parameters={**tool.parameters, "properties": needed}))
+            bare = _with_properties(tool, {key: all_of_them[key] for key in all_of_them if key in required})
+            common = {word for _, text in described(bare).texts for word in words(text)} if spoken else set[str]()
+            needed = {
+                key: schema
+                for key, schema in all_of_them.items()
+                if key in required or not {*words(key), *(_own_words(schema) - common)}.isdisjoint(spoken)
+            }
+            kept.append(_with_properties(tool, needed))
         else:
             kept.append(tool)
     return Catalogue(tuple(kept))
+
+
+def _with_properties(tool: ToolSpec, properties: Mapping[str, object]) -> ToolSpec:
+    return replace(tool, parameters={**tool.parameters, "properties": properties})
+
+
+def _own_words(schema: object) -> set[str]:
+    listed = as_list(at(schema, "enum")) or ()
+    return set(words(" ".join(one for one in (at(schema, "description"), *listed) if isinstance(one, str))))
 
 
 def _any_of(

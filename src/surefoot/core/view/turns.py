@@ -17,6 +17,8 @@ import orjson
 from surefoot.core.parse.faults import tell_warnings
 from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, in_brackets, plain, unended
 from surefoot.core.parse.validate import validate
+from surefoot.core.select.index import index_of_catalogue
+from surefoot.core.select.shortlist import ranked
 from surefoot.core.state.roles import ACTOR, THINKER, prompt_name
 from surefoot.core.state.state import Call, Exchange, State, Turn
 from surefoot.core.state.turn import Rendered
@@ -229,6 +231,9 @@ LONGEST_REMINDER = 400
 _MOST_NAMES = 12
 """Tools up to which those not called yet are named."""
 
+_FITS = 0.3
+"""The part of the best score from which on a tool fits a task: in BFCL 99 % of those needed do, 14 % of the others."""
+
 
 def turn_messages(state: State, turn: Turn, form: Form, level: int = 0) -> Rendered:
     """One reply and what followed, for the one who gave it. All its calls are settled when a request is made.
@@ -335,16 +340,19 @@ def _reminder(state: State, turn: Turn) -> str:
         return f"This step: {goal}\nOnce that is known, say what came of it, with the values." if goal else ""
     called = turn.called | {call.name for call in turn.calls if call.result is not None}
     names = without_pager(state.offered).names
-    missing = [name for name in names if name not in called]
     lines = [f"Tools called so far: {', '.join(name for name in names if name in called) or 'none'}."]
-    if missing and len(names) <= _MOST_NAMES:
-        lines[0] += f" Not called yet: {', '.join(missing)}."
+    said = exchange_of(state, turn.step)
+    if len(names) <= _MOST_NAMES:
+        hits = ranked(index_of_catalogue(state.offered), said.task.text if said is not None else "")
+        fit = [hit.id for hit in hits if hit.score >= _FITS] or names  # where no word tells, any of them may be meant
+        if missing := [name for name in names if name in fit and name not in called]:
+            lines[0] += f" Not called yet: {', '.join(missing)}."
     earlier = reversed(state.done[: turn.step - 1]) if turn.role == ACTOR else ()
     instruction = next((told for one in earlier if (told := one.parsed.instruction) is not None), None)
     if instruction is not None:
         lines.append(f"Instruction: {plain(instruction.text)} {plain(instruction.input)}".strip())
         lines.append("Once it is carried out, report what came of it.")
-    elif (said := exchange_of(state, turn.step)) is not None and len(said.task.text) <= LONGEST_REMINDER:
+    elif said is not None and len(said.task.text) <= LONGEST_REMINDER:
         lines.append(f"Question: {said.task.text}")
     return "\n".join(lines)
 
