@@ -2,7 +2,8 @@
 
 Only tools that are offered count. A text is read as it stands, then as what may be a block of its own at its end: the
 fence that closes it, and the lines from the first or last one that opens a call. What decodes nowhere may still look
-like a call, by a name in the place where some form has it. Source: spec/react.md, sections 5, 6 and 13.5.
+like a call, by a name in the place where some form has it, or before a fence that holds the arguments alone.
+Source: spec/react.md, sections 5, 6 and 13.5.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Literal
 
+from surefoot.core.parse.calls import whole_value
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.parse.marks import DEFAULT_LABELS, label_pattern
 from surefoot.core.parse.scan import FENCE, HeldText, fence_at, past_fence, skip_blanks
 from surefoot.core.parse.stream import visible, without_leaked_tokens
@@ -84,6 +87,7 @@ def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> 
         for name in sorted(names, key=len, reverse=True)
     )
     forms = _forms(spelled) if names else ()
+    fence = None
     blocks = [("", text)]
     if names:  # what may be a call at the end of the text: the fence that closes it, and lines that open a call
         at, last = 0, -1
@@ -108,7 +112,10 @@ def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> 
             content = before + ("" if found.parsed.content == body else found.parsed.content or "")
             return replace(found, parsed=replace(found.parsed, content=content if content.strip() else None, used=-1))
         among = among or found
-    return among or (_undecoded(text, blocks, spelled, offered) if names else None)
+    if among is not None or not names:
+        return among
+    described = _described(text[: fence.start], fence.content(text), spelled, offered) if fence is not None else None
+    return _undecoded(text, blocks, spelled, offered) or described
 
 
 def _is_fenced(text: str, at: int) -> bool:
@@ -235,6 +242,18 @@ def _undecoded(text: str, blocks: Sequence[tuple[str, str]], spelled: str, offer
         return None
     is_announced = _ANNOUNCED.search(text[line : held.start()]) is not None
     return TextCall(_named(held, spelled, offered), held.group(), "inside", None, is_announced)
+
+
+def _described(before: str, body: str, spelled: str, offered: Offered) -> TextCall | None:
+    """A fence that holds all that a tool takes, where the words before it name the tool."""
+    named = re.findall(rf"(?<![\w.-])(?:{spelled})(?!\w)", before, re.IGNORECASE)
+    value = whole_value(body) if named else None
+    arguments = as_object(value.value) if value is not None else None
+    tool = offered.find(named[-1]).tool if named else None
+    if not arguments or tool is None or offered.check(tool, arguments).errors:
+        return None
+    is_announced = _ANNOUNCED.search(before.rstrip().rpartition("\n")[2]) is not None
+    return TextCall(tool.name, body.strip(), "inside", None, is_announced)
 
 
 _LEAD = (
