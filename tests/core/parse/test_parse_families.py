@@ -78,6 +78,8 @@ def test_markers_inside_the_text_of_another_call_are_text() -> None:
 def test_several_calls_are_all_taken_in_document_order() -> None:
     text = HERMES + ' then <tool_call>[{"name": "search", "arguments": {"query": "x"}}, {"name": "now"}]</tool_call>'
     assert [call.name for call in parse(text, TOOLS).calls] == ["now", "search", "now"]
+    text = '{\n{"name": "now", "arguments": {}},\n{"name": "search", "arguments": {"query": "x"}}\n}'
+    assert calls(parse(text, TOOLS)) == [("now", {}), ("search", {"query": "x"})]
 
 
 def test_in_a_list_that_was_cut_the_complete_calls_stand() -> None:

@@ -140,8 +140,11 @@ class _Reader:
         self._enter(depth)
         self._blanks()
         if self._text.startswith("{", self.at):
+            inner_at = self.at
             inner = self._object(depth + 1)  # `{{…}}`, as a template shows it that was never filled in
             self._blanks()
+            if self._text.startswith(",", self.at):  # several objects in braces, each to be read by itself
+                raise NotJsonError(self.at, "unexpected ','", resume=inner_at)
             self._expect("}")
             self.repairs.add("braces")
             return inner
