@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ import orjson
 from evals.bfcl.cases import Case
 from evals.bfcl.proxy import LIMIT_S
 from surefoot.agent import Agent
+from surefoot.core.gate.effects import guess
 from surefoot.models.names import resolve
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.messages import CallMode
@@ -49,8 +50,12 @@ class _Declared:
 
 
 async def surefoot(base_url: str, case: Case, call_tool: CallTool, *, mode: CallMode) -> str:
-    """Our own, with a model that its user says is small; in mode "native" without that, as any server's model."""
-    tools = [_Declared(ToolSpec(**one), call_tool) for one in case.tools]
+    """Our own, with a model that its user says is small; in mode "native" without that, as any server's model.
+
+    The effect of a tool is what the gate guesses from its name, and a write where the name tells none.
+    """
+    specs = [ToolSpec(**one) for one in case.tools]
+    tools = [_Declared(replace(spec, effect=guess(spec).effect or "write"), call_tool) for spec in specs]
     limits = LoopConfig(budget=Budget(max_steps=MAX_STEPS))
     model = resolve(f"{base_url}#model", traits="small") if mode == "schema" else resolve(f"{base_url}#model")
     agent = Agent(model, tools, call_mode=mode, config=limits)
