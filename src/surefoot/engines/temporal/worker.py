@@ -153,9 +153,10 @@ class Engine:
         renewed = 0.0
         while True:
             try:
-                if is_due := time.monotonic() > renewed + _LEASE_S / 3:  # first of all: it does not need Temporal
+                now = time.monotonic()
+                if is_due := now > renewed + _LEASE_S / 3:  # first of all: it does not need Temporal
                     await self._store.renew(_LEASE_S)
-                    renewed = time.monotonic()
+                    renewed = now  # how long the answer took is not known to be left of the leases
                 for one in await self._store.claim(self._agents, _MOST_STARTED, _LEASE_S):
                     self._claimed[one.run_id] = one
                 for one in tuple(self._claimed.values()):
