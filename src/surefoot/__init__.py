@@ -199,9 +199,9 @@ def _elsewhere(name: str) -> str:
     import re  # noqa: PLC0415 - only for this message
     from pathlib import Path  # noqa: PLC0415 - the same
 
-    if name.startswith("_"):
-        return ""
     root = Path(__file__).parent
+    if name.startswith("_") or (root / name).exists() or (root / f"{name}.py").exists():  # Python then imports it
+        return ""
     defined = re.compile(rf"^(?:class |(?:async )?def )?{re.escape(name)}\b\s*[(:=]", re.MULTILINE)
     homes = sorted(path for path in root.rglob("*.py") if defined.search(path.read_text(encoding="utf-8")))
     modules = [".".join(("surefoot", *path.relative_to(root).with_suffix("").parts)) for path in homes[:3]]
