@@ -14,7 +14,7 @@ pytest.register_assert_rewrite("plan_kit")  # what it asserts is told as in a te
 settings.register_profile("tests", deadline=None)  # how long an example takes says how busy the machine is
 settings.load_profile("tests")
 
-LIMITS_S = {"slow": 600, "real_model": 3700}
+LIMITS_S = {"slow": 600, "scale": 3600, "real_model": 3700}
 """What a test may take that says by its mark that it needs longer; for all others pyproject.toml has the limit."""
 
 

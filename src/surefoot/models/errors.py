@@ -6,14 +6,12 @@ Source: spec/react.md, section 2.
 """
 
 import re
-import tomllib
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 from functools import cache
-from importlib.resources import files
 
+from surefoot.core.text.words import table
 from surefoot.models.json_edge import Json, first, items, mapping, read, text
 from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ModelError, ModelRefused, ModelUnreachable, TraitRefused
@@ -101,6 +99,8 @@ def retry_after_of(headers_ms: str | None, header: str | None, now: float) -> fl
     for given, unit in ((headers_ms, 1000), (header, 1)):
         with suppress(ValueError):
             return max(0.0, float(given or "") / unit)
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415  # few servers send a date
+
     with suppress(ValueError, OverflowError):
         date = parsedate_to_datetime(header or "")
         if date.tzinfo is None:  # the oldest of the three forms names no zone, and means UTC (RFC 9110, 5.6.7)
@@ -195,7 +195,7 @@ def _has(sent: Json, field: str) -> bool:
 @cache
 def _data(key: str = "") -> object:
     if not key:
-        return tomllib.loads((files("surefoot") / "data" / "refusals.toml").read_text(encoding="utf-8"))
+        return table("refusals")
     outer, _, name = key.rpartition(".")
     return mapping(_data(outer))[name]
 

@@ -4,7 +4,6 @@ import ipaddress
 import os
 import re
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Literal, cast
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
@@ -198,6 +197,8 @@ def _asked(name: str, given: _Given, settings: ModelSettings) -> Model:
         if given.base_url:
             provider = _at(given.base_url, provider, given.environment)
         return _endpoint(name, model, provider, given)
+    from importlib.metadata import entry_points  # noqa: PLC0415  # it takes 15 ms, for a plug-in's name alone
+
     if colon and (entry := next(iter(entry_points(group=ENTRY_POINTS, name=provider_name)), None)) is not None:
         if given.named:
             raise UsageError(f"{shown(name)!r} is a plug-in's, which finds its {given.named} by itself: leave it out")

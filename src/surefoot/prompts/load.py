@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
+from typing import cast
 
 
 @cache
 def template(name: str) -> str:
     """The text of `NAME.md`: `REASONER_MODE`, `ROLE_MODE`, or a part such as `thinking_states`."""
-    return (files("surefoot.prompts") / f"{name}.md").read_text(encoding="utf-8")
+    return cast(
+        "bytes", get_data("surefoot.prompts", f"{name}.md")
+    ).decode()

@@ -5,7 +5,6 @@ A file of rules is TOML with `[[rule]]`, `[[standing]]` and `[tools.NAME]` table
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -40,6 +39,8 @@ def declared_of(path: Path | str) -> dict[str, Declared]:
 
 def _table(path: Path | str) -> dict[str, Any]:
     """A file of rules. Any: of whatever type TOML gives; each is checked."""
+    import tomllib  # noqa: PLC0415  # a run without rules does not pay for the parser
+
     try:
         told = tomllib.loads(_text(path, "rules"))
     except (ValueError, RecursionError) as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from importlib.resources import files
+from pkgutil import get_data
 from typing import Any, cast
 
 _LANGUAGES = ("en", "zh")
@@ -27,7 +27,7 @@ def table(name: str) -> dict[str, Any]:
     """What `data/NAME.toml` holds, read at the first use. The file decides the types; nobody may change the value."""
     import tomllib  # noqa: PLC0415  # a run that looks nothing up does not pay for the parser
 
-    return tomllib.loads((files("surefoot") / "data" / f"{name}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(cast("bytes", get_data("surefoot", f"data/{name}.toml")).decode())
 
 
 class Late:
