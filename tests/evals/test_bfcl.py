@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -9,6 +10,7 @@ from aiohttp import web
 
 from evals.bfcl.__main__ import lines, play
 from evals.bfcl.cases import Case
+from evals.bfcl.forms import FORMS, calls_of, writing
 from evals.bfcl.proxy import MAX_TOKENS, Count, counting
 from evals.results import Row
 
@@ -92,6 +94,18 @@ async def test_a_runtime_without_a_call_is_right_where_none_fits_and_a_failure_i
     failed = await play("bare", CASE, "http://127.0.0.1:1/v1", Count())
     assert "Error" in failed["ended"]
     assert not failed["right"]
+
+
+@pytest.mark.parametrize(
+    ("name", "form"), [("surefoot-schema", "native"), *(("surefoot-native", one) for one in FORMS)]
+)
+async def test_right_calls_reach_the_tools_in_every_form(name: str, form: str) -> None:
+    sums = ({"math.sum": {"numbers": [[2, 2], [4]], "unit": ["", "m"]}}, {"math.sum": {"numbers": [[3, 3]]}})
+    case = replace(CASE, answer=sums)
+    assert calls_of(case) == [("math_sum", {"numbers": [2, 2]}), ("math_sum", {"numbers": [3, 3]})]
+    async with writing(case, form) as base_url:
+        row = await play(name, case, base_url, Count())
+    assert (row["calls"], row["ended"]) == (calls_of(case), "completed")
 
 
 def test_the_table_has_a_row_for_each_runtime() -> None:
