@@ -142,7 +142,7 @@ def lines(rows: Sequence[Row]) -> list[str]:
         cells = [name]
         for form in FORMS:
             some = [row["right"] for row in rows if (row["runtime"], row["form"]) == (name, form)]
-            cells.append(f"{sum(some)} of {len(some)}")
+            cells.append(f"{sum(some)} of {len(some)}" if some else "–")
         told.append(f"| {' | '.join(cells)} |")
     return told
 
