@@ -35,7 +35,8 @@ _PATIENCE_S = 120.0
 class Habits:
     """How people answer: the shares of words that cancel a run, refuse, and name a wrong digest, and of notes.
 
-    They leave alone what runs ask whose id begins with `leaves`, and doubts unless they settle those.
+    They leave alone what runs ask whose id begins with `leaves`, and doubts unless they settle those. While the file
+    `stays` is there they do not go, though nobody needs them at the moment.
     """
 
     cancels: float = 0.01
@@ -44,6 +45,7 @@ class Habits:
     notes: float = 0.02
     leaves: str = ""
     settles: bool = False
+    stays: str = ""
     seed: int = 0
     limit_s: float = 60.0
 
@@ -111,7 +113,8 @@ async def answer_all(people: Sequence[Person]) -> None:
     while time.monotonic() < begun + habits.limit_s:
         try:
             runs = (await store.list(RunFilter(), limit=_MOST_RUNS)).runs
-            if not any(needs(one, settles=habits.settles) for one in runs):
+            is_needed = any(needs(one, settles=habits.settles) for one in runs)
+            if not is_needed and not (habits.stays and Path(habits.stays).exists()):  # noqa: ASYNC240  # one look
                 return
             await asyncio.gather(*(one.answer(runs) for one in people))
             last = time.monotonic()

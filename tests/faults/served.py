@@ -146,7 +146,9 @@ def play(served: Served, kills: int, seed: int) -> Verdict:
     chance, verdict, most = random.Random(seed), Verdict(), 100_000
     served.start()
     people = partial(begun, speak, served.journal, served.folder)
-    speaking = people(("Ada", "Bob"), Habits(limit_s=3_600))
+    at_work = served.folder / "at-work"
+    at_work.touch()
+    speaking = people(("Ada", "Bob"), Habits(stays=str(at_work), limit_s=7_200))
     for _ in range(kills):
         starting = begun(start_runs, served, seed, most, IN_FLIGHT)
         served.await_work(IN_FLIGHT)
@@ -156,11 +158,12 @@ def play(served: Served, kills: int, seed: int) -> Verdict:
         starting.join(LIMIT_S)
         note(what="gone", victim=served.life.pid, signal=int(signal.SIGKILL))
         served.start()
+    at_work.unlink()
     most = 1 + max(int(line["key"][1:]) for line in noted(served.folder / "book") if line["what"] == "started")
     _through(
         verdict, begun(start_runs, served, seed, most + 1, most), speaking
     )  # with the one whose answer may be lost
-    _through(verdict, people(("Eve",), Habits(settles=True)))
+    _through(verdict, people(("Eve",), Habits(settles=True, limit_s=5 * LIMIT_S)))
     starting = begun(start_runs, served, seed, most + 1 + IN_FLIGHT, most)
     _through(verdict, starting)
     verdict.waits[f"drained, with a grace of {GRACE_S} s"].append(served.end(signal.SIGTERM))
@@ -168,7 +171,7 @@ def play(served: Served, kills: int, seed: int) -> Verdict:
         verdict.faults.append(f"told to end, the server left with {served.life.exitcode}")
     verdict.faults += [f"{run_id}: in doubt behind a drain" for run_id in doubts(served)]
     served.start()
-    _through(verdict, people(("Eve",), Habits(settles=True)))
+    _through(verdict, people(("Eve",), Habits(settles=True, limit_s=5 * LIMIT_S)))
     served.end(signal.SIGTERM)
     verdict.add(judged(served, most + 1 + IN_FLIGHT))
     return verdict
@@ -177,7 +180,7 @@ def play(served: Served, kills: int, seed: int) -> Verdict:
 def _through(verdict: Verdict, *processes: BaseProcess) -> None:
     """Wait for processes that have to come to their end."""
     for one in processes:
-        one.join(2 * LIMIT_S)
+        one.join(6 * LIMIT_S)
         if one.exitcode != 0:
             verdict.faults.append(f"{one.name} ended with {one.exitcode}")
             one.kill()
