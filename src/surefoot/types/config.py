@@ -63,10 +63,7 @@ class Budget(Settings):
         None, or_none(whole(1), "no limit"), "tokens, in and out together", option="--max-tokens"
     )
     max_cost_usd: float | None = setting(
-        None,
-        or_none(above_zero, "no limit"),
-        "most that a run may cost, in US dollars",
-        option="--max-cost",
+        None, or_none(above_zero, "no limit"), "most that a run may cost, in US dollars", option="--max-cost"
     )
     max_seconds: float | None = setting(
         None,
@@ -156,10 +153,7 @@ class LoopConfig(Settings):
         "`dual`: the Thinker confirms a deliverable that came before its word; `accept`: it counts",
     )
     thinker_sees: Literal["data", "all"] = setting(
-        "data",
-        choice("data", "all"),
-        "`dual`: the Thinker reads no untrusted text; `all`: it does",
-        found="default",
+        "data", choice("data", "all"), "`dual`: the Thinker reads no untrusted text; `all`: it does", found="default"
     )
     tool_profile: ToolProfile | None = _part(ToolProfile)
     step_iteration: StepIterationConfig | None = _part(StepIterationConfig)

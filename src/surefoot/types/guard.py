@@ -12,18 +12,7 @@ from surefoot.types.dataclass import dataclass
 from surefoot.types.declaration import Declared, by_name
 from surefoot.types.errors import ConfigError
 from surefoot.types.rules import Origin, Role, Rule, StandingRule, ValueKind
-from surefoot.types.settings import (
-    Check,
-    Settings,
-    choice,
-    flag,
-    mapping_of,
-    seconds,
-    setting,
-    text,
-    tuple_of,
-    whole,
-)
+from surefoot.types.settings import Check, Settings, choice, flag, mapping_of, seconds, setting, text, tuple_of, whole
 from surefoot.types.tools import Effect
 
 EntityKind = Literal["email", "url", "account", "phone", "key", "id", "quoted", "file", "name"]
@@ -290,9 +279,7 @@ class GuardConfig(Settings):
         option="--guard",
     )
     strict: bool = setting(
-        False,
-        flag,
-        "nobody is there to ask: every question is a refusal, and destinations are looked at more strictly",
+        False, flag, "nobody is there to ask: every question is a refusal, and destinations are looked at more strictly"
     )
     two_faults: Literal["deny", "ask"] = setting(
         "deny", choice("deny", "ask"), "an effect not asked for with a bad value: `deny` or `ask`", found="default"

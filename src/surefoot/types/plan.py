@@ -38,16 +38,7 @@ WITHOUT_TOOLS: frozenset[StepKind] = frozenset({"reasoning", "response"})
 """The kinds of steps in which no tool may be called."""
 
 StepErrorClass = Literal[
-    "parameter",
-    "tool",
-    "transient",
-    "timeout",
-    "server",
-    "external",
-    "denied",
-    "violation",
-    "limit",
-    "postcondition",
+    "parameter", "tool", "transient", "timeout", "server", "external", "denied", "violation", "limit", "postcondition"
 ]
 """Where an error comes from. Source: spec/planning.md, section 2."""
 

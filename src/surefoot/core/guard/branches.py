@@ -35,13 +35,7 @@ from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.state.turn import changed
 from surefoot.core.text import json_text, object_schema
 from surefoot.core.view.observations import frame_of, is_ours
-from surefoot.core.view.stages import (
-    LONGEST_ARGUMENTS,
-    LONGEST_WORDS,
-    RECOMMENDED_WORDS,
-    StagePrompt,
-    shown_calls,
-)
+from surefoot.core.view.stages import LONGEST_ARGUMENTS, LONGEST_WORDS, RECOMMENDED_WORDS, StagePrompt, shown_calls
 from surefoot.core.view.step import (
     ISOLATED,
     branch_of_words,

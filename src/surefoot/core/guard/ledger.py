@@ -23,13 +23,7 @@ from surefoot.core.text.records import index_of
 from surefoot.core.view.observations import is_ours
 from surefoot.core.view.outcome import calls_of
 from surefoot.core.view.step import choosing_now, place_of
-from surefoot.types.events import (
-    CallJudged,
-    IntentAnchored,
-    ModelReplied,
-    ToolsSelected,
-    ValuesEndorsed,
-)
+from surefoot.types.events import CallJudged, IntentAnchored, ModelReplied, ToolsSelected, ValuesEndorsed
 from surefoot.types.guard import BranchStatus, ConstraintSet, HypothesisBranch, IntentAnchor, Rejection
 from surefoot.types.guard_events import (
     Asking,

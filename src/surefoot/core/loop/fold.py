@@ -39,15 +39,7 @@ from surefoot.core.state.repeats import (
     with_result,
     with_settled,
 )
-from surefoot.core.state.roles import (
-    NO_COUNTERS,
-    PREFETCH,
-    ROUNDED,
-    goes_on,
-    mode_for,
-    rounds_to_tell,
-    speaking,
-)
+from surefoot.core.state.roles import NO_COUNTERS, PREFETCH, ROUNDED, goes_on, mode_for, rounds_to_tell, speaking
 from surefoot.core.state.state import EMPTY, Call, SpeakerState, State, Turn, subset
 from surefoot.core.state.turn import MOST_ATTEMPTS, Outcome, changed
 from surefoot.core.state.window import Fit, stretched

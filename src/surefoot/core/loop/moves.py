@@ -59,13 +59,7 @@ from surefoot.core.state.roles import PREFETCH
 from surefoot.core.state.state import Call, Planning, State
 from surefoot.core.view.step import choosing_now, tools_now
 from surefoot.types import moves
-from surefoot.types.events import (
-    CallJudged,
-    CallReused,
-    CallStarted,
-    Event,
-    RunEnded,
-)
+from surefoot.types.events import CallJudged, CallReused, CallStarted, Event, RunEnded
 from surefoot.types.guard import NO_GROUNDS, Grounds
 from surefoot.types.guard_events import PerceptionSanitised
 from surefoot.types.moves import (

@@ -10,15 +10,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 
-from surefoot.core.parse.calls import (
-    Draft,
-    Found,
-    Reading,
-    arguments_of,
-    fault_of,
-    noted_if,
-    typed,
-)
+from surefoot.core.parse.calls import Draft, Found, Reading, arguments_of, fault_of, noted_if, typed
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.marks import is_answer_name
 from surefoot.core.parse.objects import NO_WARNINGS, REPAIRED, read

@@ -35,7 +35,7 @@ TURN_TOKENS = (
 
 _TURN = re.compile(
     rf"\s*+(?:(?:{'|'.join(map(re.escape, TURN_TOKENS))})(?:(?:assistant|model)(?=\s|<|\Z))?+\s*+)++"
-    r"(?!(?<=[ \t])\w|(?:user|system|tool)\b)",  # words about the token, or another turn
+    r"(?!(?<=[ \t])\w|(?:user|system|tool)\b)"  # words about the token, or another turn
 )
 _REASONING = re.compile(rf"<(?P<close>/?)(?P<name>{'|'.join(REASONING_TAGS)})(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
 _VALUE = re.compile(r"[{\[]|<parameter=|<arg_value>|<｜DSML｜parameter|__PAYLOAD_START__")

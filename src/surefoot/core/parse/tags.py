@@ -11,16 +11,7 @@ from __future__ import annotations
 import re
 
 from surefoot.core.parse import scan
-from surefoot.core.parse.calls import (
-    Draft,
-    Found,
-    Reading,
-    arguments_at,
-    noted_if,
-    past_closer,
-    typed,
-    values_at,
-)
+from surefoot.core.parse.calls import Draft, Found, Reading, arguments_at, noted_if, past_closer, typed, values_at
 from surefoot.core.parse.marks import (
     DELIVERABLE,
     DELIVERABLE_END,

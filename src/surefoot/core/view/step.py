@@ -19,11 +19,7 @@ from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.plan import RESERVED, PlanStep, StepExecutionResult, StepKind
 from surefoot.types.tools import Catalogue, Trust
 
-PROMPT_OF: Mapping[StepKind, str] = {
-    "agent": "step_agent",
-    "reasoning": "step_reasoning",
-    "response": "step_response",
-}
+PROMPT_OF: Mapping[StepKind, str] = {"agent": "step_agent", "reasoning": "step_reasoning", "response": "step_response"}
 """The template of what each kind of step is told."""
 
 ISOLATED = "step_isolated"
