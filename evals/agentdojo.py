@@ -21,10 +21,10 @@ import orjson
 from surefoot.core.gate.keeper import SHIPPED, Gatekeeper
 from surefoot.runtime.rules import declared_of
 from surefoot.tools.results import text_of
-from surefoot.types.declaration import Declared
 from surefoot.types.errors import UsageError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.outcomes import Allow, Ask
+from surefoot.types.rules import Declared
 from surefoot.types.tools import ToolResult, ToolSpec
 
 DEFENSE = "surefoot"

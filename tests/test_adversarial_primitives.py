@@ -16,7 +16,7 @@ import pytest
 
 from surefoot import Agent, LoopConfig, MemoryJournal, tool
 from surefoot.core.select.profile import apply
-from surefoot.core.text.similar import normal
+from surefoot.core.text.look import normal
 from surefoot.progress import ProgressTracker
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.errors import ConfigError

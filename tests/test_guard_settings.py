@@ -5,13 +5,12 @@ import pytest
 from surefoot import Agent, LoopConfig, ModelService, Task, tool
 from surefoot.journal.memory import MemoryJournal
 from surefoot.testing.models import ScriptedModel, calls
-from surefoot.types.declaration import Declared
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.events import CallJudged
 from surefoot.types.guard import GuardConfig
 from surefoot.types.outcomes import Deny
 from surefoot.types.plan import PlanStep
-from surefoot.types.rules import Rule, When
+from surefoot.types.rules import Declared, Rule, When
 
 pytestmark = pytest.mark.anyio
 

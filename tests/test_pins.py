@@ -21,7 +21,6 @@ from surefoot.runtime.pins import LONGEST_DIFF, PINS, Pins, difference
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.tools.mcp.config import McpServer
-from surefoot.types.declaration import Declared
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, CallJudged, Event, ModelReplied, ToolsSelected, ValuesEndorsed
 from surefoot.types.guard import GuardConfig
@@ -29,6 +28,7 @@ from surefoot.types.messages import Signal
 from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.ports import JournalStore, Tool, ToolCallContext
+from surefoot.types.rules import Declared
 from surefoot.types.task import Task
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
 

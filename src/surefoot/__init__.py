@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from surefoot.tools.signature import Inject
     from surefoot.types.attachments import Attachment
     from surefoot.types.config import Budget, LoopConfig
-    from surefoot.types.declaration import Declared
     from surefoot.types.errors import ConfigError, JournalError, ModelError, SurefootError, UsageError
     from surefoot.types.guard import GuardConfig, SecurityConstraint
     from surefoot.types.knowledge import ConventionsConfig
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
     from surefoot.types.progress import LimitAction, StepIterationConfig
     from surefoot.types.reply import FunctionCallResult
+    from surefoot.types.rules import Declared
     from surefoot.types.selection import ToolProfile
     from surefoot.types.task import Task
     from surefoot.types.tools import Catalogue, ToolResult, ToolSpec

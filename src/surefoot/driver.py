@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
-from surefoot.core.plan.limits import budget_of
 from surefoot.core.state.state import EMPTY, State
 from surefoot.run import Opened, Out_co, Run
 from surefoot.runtime.admission import Admission
@@ -112,7 +111,7 @@ class Driver(Voice[Out_co]):
         services = RunServices(services_of(self._services) if given is None else given)
         own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape)
         own_budget, inbox = state.config.budget, partial(hear, self._store, journal)
-        budget = own_budget if state.planning is None else budget_of(own_budget, state.planning.config)
+        budget = own_budget if state.planning is None else state.planning.loops.budget
         live = partial(LiveHands, budget=budget, store=self._store, inbox=inbox, spans=spans)
         return live(self._cast, tools, journal, services, watch, stream, state.elapsed_s, *own)
 

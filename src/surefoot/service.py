@@ -17,11 +17,10 @@ from typing import Literal
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import standing
 from surefoot.core.loop.read import read_reply
-from surefoot.core.parse.faults import tell
 from surefoot.core.state.roles import SOLO, mode_for
 from surefoot.core.state.state import Call, State
 from surefoot.core.text import clean, json_text
-from surefoot.core.view.observations import attribute, plain, tagged
+from surefoot.core.view.observations import attribute, plain, tagged, tell
 from surefoot.core.view.request import declarations
 from surefoot.core.view.shape import step_in_tags, step_schema
 from surefoot.journal.memory import MemoryJournal, store_of

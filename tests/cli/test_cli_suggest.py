@@ -17,9 +17,8 @@ from surefoot.core.gate.keeper import Gatekeeper
 from surefoot.core.text.json import clean
 from surefoot.models.json_edge import items, mapping
 from surefoot.runtime.rules import declared_of
-from surefoot.types.declaration import Declared
 from surefoot.types.guard import GuardConfig
-from surefoot.types.rules import Role
+from surefoot.types.rules import Declared, Role
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
 
 TEXT: Mapping[str, object] = {"type": "string"}

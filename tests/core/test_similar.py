@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import cases
-from surefoot.core.text.similar import likeness, masked, normal, similarity
+from surefoot.core.text.look import likeness, masked, normal, similarity
 
 
 @cases("core/similar")

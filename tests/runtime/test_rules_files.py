@@ -7,9 +7,8 @@ import pytest
 from cases import cases
 from surefoot.core.text.json import pin_of
 from surefoot.runtime.rules import cedar_of, declared_of, rules_of
-from surefoot.types.declaration import Declared
 from surefoot.types.errors import ConfigError
-from surefoot.types.rules import Rule, ValueTest, When
+from surefoot.types.rules import Declared, Rule, ValueTest, When
 from surefoot.types.tools import ToolSpec
 
 MAIL = """

@@ -21,11 +21,11 @@ from surefoot.tools.mcp.link import Connection
 from surefoot.tools.mcp.offers import pin_of
 from surefoot.tools.mcp.servers import McpServers, McpTool, code_in
 from surefoot.types.config import LoopConfig
-from surefoot.types.declaration import Declared
 from surefoot.types.errors import UsageError
 from surefoot.types.events import CallEnded
 from surefoot.types.messages import ToolProgress
 from surefoot.types.ports import ServiceKey, ToolCallContext
+from surefoot.types.rules import Declared
 
 pytestmark = pytest.mark.anyio
 

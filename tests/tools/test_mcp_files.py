@@ -11,8 +11,8 @@ import pytest
 from surefoot.core.parse.validate import Validator
 from surefoot.tools.mcp.config import McpServer, servers_of
 from surefoot.tools.mcp.offers import name_of
-from surefoot.types.declaration import Declared
 from surefoot.types.errors import ConfigError
+from surefoot.types.rules import Declared
 
 
 def file_of(tmp_path: Path, entries: Mapping[str, object]) -> Path:

@@ -39,11 +39,11 @@ from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.offers import Listing
 from surefoot.tools.mcp.servers import McpServers
 from surefoot.types.config import LoopConfig
-from surefoot.types.declaration import as_declared
 from surefoot.types.errors import UsageError
 from surefoot.types.events import ToolsSelected
 from surefoot.types.guard import GuardConfig
 from surefoot.types.ports import JournalStore
+from surefoot.types.rules import as_declared
 from surefoot.types.tools import Catalogue, Effect, ToolSpec
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from rich.text import Text
 from surefoot.cli.lines import as_plain, closing, outcome
 from surefoot.cli.plan_table import aligned, mark_of, rows_of
 from surefoot.cli.teller import Teller
-from surefoot.core.loop.moves import next_moves
-from surefoot.core.loop.phase import phase_of
+from surefoot.core.loop.moves import next_moves, phase_of
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import EMPTY, State
 from surefoot.run import Run

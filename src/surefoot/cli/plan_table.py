@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from surefoot.cli.lines import READY, as_plain, in_columns
-from surefoot.core.loop.phase import phase_of, status_of
+from surefoot.core.loop.moves import phase_of, status_of
 from surefoot.core.plan.accept import waiting
 from surefoot.core.plan.child import owner_of
 from surefoot.core.plan.history import execution_context

@@ -18,11 +18,11 @@ from surefoot.runtime.pins import NOTHING_PINNED, Pinned, Pins
 from surefoot.tools.function import FunctionTool, ToolWrapper, wrapped_in
 from surefoot.tools.function import tool as as_tool
 from surefoot.types.config import LoopConfig
-from surefoot.types.declaration import Declared, as_declared
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ToolsSelected
 from surefoot.types.plan import check_tool_name
 from surefoot.types.ports import ServiceKey, Tool, ToolCallContext
+from surefoot.types.rules import Declared, as_declared
 from surefoot.types.selection import Dropped, ProfileStage
 from surefoot.types.tools import Catalogue, Effect, ToolResult, ToolSpec
 

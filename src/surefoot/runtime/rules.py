@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from surefoot.core.gate.rules import check_cedar
-from surefoot.types.declaration import Declared, declarations
 from surefoot.types.errors import ConfigError
-from surefoot.types.rules import Rule, StandingRule, rule_from, standing_from
+from surefoot.types.rules import Declared, Rule, StandingRule, declarations, rule_from, standing_from
 
 T = TypeVar("T", Rule, StandingRule)
 

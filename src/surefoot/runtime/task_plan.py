@@ -8,7 +8,7 @@ from surefoot.core.parse.validate import validate
 from surefoot.core.plan.accept import plan_given as decide
 from surefoot.core.plan.child import WORDS
 from surefoot.core.plan.fold import planning_of
-from surefoot.core.plan.words import fault_words
+from surefoot.core.plan.history import fault_words
 from surefoot.core.state.state import EMPTY, Planning
 from surefoot.core.state.turn import changed
 from surefoot.core.state.window import READ_RESULT

@@ -16,9 +16,9 @@ from surefoot.core.state.roles import seconds_left
 from surefoot.core.state.state import SpeakerState, State, subset
 from surefoot.core.state.turn import Outcome
 from surefoot.core.text import clean
-from surefoot.core.view.outcome import is_thought, outcome_of, shown_words
 from surefoot.core.view.request import ANSWER_SCHEMA
 from surefoot.core.view.shape import ANSWER, MAX_BRANCHES, name_schema, without_answer
+from surefoot.core.view.step import is_before_calls, outcome_of, shown_words
 from surefoot.runtime.ask import failed, reply_of
 from surefoot.runtime.world import bring_files, cannot_take
 from surefoot.types.errors import ModelError, ModelRefused, TraitRefused
@@ -185,7 +185,7 @@ class _Display:
         """The reply is whole and read: show what is left of its words, or all of them anew if others were shown."""
         shown = "".join(self._shown)
         words = shown_words(parsed, outcome)
-        if is_thought(parsed, outcome):
+        if is_before_calls(parsed, outcome):
             words = shown if words.startswith(shown) else ""
         if not words.startswith(shown):
             self._tell(Reset("the reply, read as a whole, says something else"))

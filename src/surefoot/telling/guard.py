@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, assert_never
 
-from surefoot.core.gate.question import question
+from surefoot.core.gate.record import question
 from surefoot.core.state.turn import Call
 from surefoot.core.text import json_text
 from surefoot.core.text.look import in_full

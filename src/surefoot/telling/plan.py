@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from surefoot.core.loop.phase import RunPhase, phase_of, status_of
+from surefoot.core.loop.moves import RunPhase, phase_of, status_of
 from surefoot.core.plan.child import open_calls
 from surefoot.core.plan.edits import needs_planning
 from surefoot.core.plan.limits import turns_so_far

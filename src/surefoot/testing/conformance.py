@@ -19,7 +19,7 @@ from typing import Any, Literal, cast
 from surefoot.core.parse.reply import parse
 from surefoot.core.select.profile import apply, canonical
 from surefoot.core.text import object_schema
-from surefoot.core.text.similar import similarity
+from surefoot.core.text.look import similarity
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.prefetch.extract import Extraction, references_in
 from surefoot.knowledge.prefetch.hydrate import hydrated, lookups, planned

@@ -13,8 +13,7 @@ from math import inf
 from typing import Any
 
 from surefoot.core.loop.fold import fold
-from surefoot.core.loop.moves import announce, next_moves, standing
-from surefoot.core.loop.phase import status_of
+from surefoot.core.loop.moves import announce, next_moves, standing, status_of
 from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.child import give_up
 from surefoot.core.plan.choose import short

@@ -21,10 +21,10 @@ from surefoot.tools.results import returns_schema, text_of, with_files
 from surefoot.tools.schema import Convert, arguments_of
 from surefoot.tools.signature import REQUIRED, Parameters, is_text, read_docstring, read_signature, resolve, returned
 from surefoot.types.attachments import Attachment
-from surefoot.types.declaration import Declared
 from surefoot.types.errors import UsageError
 from surefoot.types.guard import Role
 from surefoot.types.ports import ServiceKey, Tool, ToolCallContext, service_of
+from surefoot.types.rules import Declared
 from surefoot.types.tools import Approval, Effect, ToolResult, ToolSpec
 
 P = ParamSpec("P")

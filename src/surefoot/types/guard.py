@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from surefoot.types.dataclass import dataclass
-from surefoot.types.declaration import Declared, by_name
 from surefoot.types.errors import ConfigError
-from surefoot.types.rules import Origin, Role, Rule, StandingRule, ValueKind
+from surefoot.types.rules import Declared, Origin, Role, Rule, StandingRule, ValueKind, by_name
 from surefoot.types.settings import Check, Settings, choice, flag, mapping_of, seconds, setting, text, tuple_of, whole
 from surefoot.types.tools import Effect
 

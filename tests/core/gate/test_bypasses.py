@@ -9,7 +9,7 @@ from dataclasses import replace
 from gate_world import CONTACTS, FETCH, PAY, PRIVATE, READ, SEARCH, SEND, Run
 
 from cases import cases
-from surefoot.core.gate.question import question
+from surefoot.core.gate.record import question
 from surefoot.core.gate.rules import Asked, Word
 from surefoot.core.gate.verdict import POLICIES, digest_of, verdict_on
 from surefoot.types.tools import ToolSpec

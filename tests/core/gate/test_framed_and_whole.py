@@ -12,8 +12,7 @@ from gate_world import PAY, READ, SEARCH, SEND, TEXT, Run, tool
 from cases import cases
 from surefoot import Agent
 from surefoot.core.gate.intent import read_words
-from surefoot.core.gate.question import question
-from surefoot.core.gate.record import GateRecord
+from surefoot.core.gate.record import GateRecord, question
 from surefoot.core.gate.verdict import verdict_on
 from surefoot.core.guard.branches import commit_prompt, hypotheses_prompt
 from surefoot.core.loop.fold import fold

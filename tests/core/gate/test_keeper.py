@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from cases import cases
 from surefoot.core.gate.keeper import Gatekeeper, held
-from surefoot.types.declaration import Declared
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.outcomes import Allow, Ask, Deny
+from surefoot.types.rules import Declared
 from surefoot.types.tools import ToolResult, ToolSpec
 
 TEXT = {"type": "string"}

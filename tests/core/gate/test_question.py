@@ -3,7 +3,7 @@
 from gate_world import READ, SEND, TEXT, Run, tool
 
 from cases import cases
-from surefoot.core.gate.question import Question, question
+from surefoot.core.gate.record import Question, question
 from surefoot.core.gate.verdict import asked_about
 from surefoot.types.tools import ToolSpec
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import cases
-from surefoot.core.text.dates import dates_of
 from surefoot.core.text.look import holds, is_near, is_twin, normal_text, skeleton
 from surefoot.core.text.values import hard_tokens, kind_of, norm_of, numbers_of
+from surefoot.core.text.words import dates_of
 
 
 @cases("gate/values")

@@ -5,8 +5,8 @@ from typing import get_args
 import pytest
 from tools_for_parsing import TOOLS, tool
 
-from surefoot.core.parse.faults import tell, tell_warnings
 from surefoot.core.parse.reply import parse
+from surefoot.core.view.observations import tell, tell_warnings
 from surefoot.types.messages import NativeCall
 from surefoot.types.reply import Fault, FaultKind
 from surefoot.types.tools import Catalogue

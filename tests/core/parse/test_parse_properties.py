@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from test_parse_families import ONE_CALL
 from tools_for_parsing import TOOLS, cases
 
-from surefoot.core.parse.faults import tell
 from surefoot.core.parse.marks import MARKERS
 from surefoot.core.parse.reply import parse
 from surefoot.core.parse.stream import visible
+from surefoot.core.view.observations import tell
 from surefoot.types.messages import NativeCall
 from surefoot.types.reply import Parsed
 

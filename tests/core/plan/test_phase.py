@@ -8,7 +8,7 @@ import pytest
 
 from surefoot.agent import Agent
 from surefoot.core.loop.fold import fold
-from surefoot.core.loop.phase import RunPhase, phase_of, status_of
+from surefoot.core.loop.moves import RunPhase, phase_of, status_of
 from surefoot.core.state.state import EMPTY, State
 from surefoot.run import Run
 from surefoot.testing.models import Scripted, ScriptedModel, calls

@@ -28,6 +28,7 @@ from plan_world import (
 
 from surefoot.core.parse.frames import nonce_of
 from surefoot.core.plan.choose import EMPTY_SELECTION
+from surefoot.core.plan.history import FAULTS, NO_GUIDANCE, REFUSALS, fault_words, guidance_text, refusal_words
 from surefoot.core.plan.requests import (
     PLAN_TEMPLATES,
     overall_context,
@@ -35,7 +36,6 @@ from surefoot.core.plan.requests import (
     reflection_context,
     selection_context,
 )
-from surefoot.core.plan.words import FAULTS, NO_GUIDANCE, REFUSALS, fault_words, guidance_text, refusal_words
 from surefoot.core.state.state import Planning
 from surefoot.core.state.turn import changed
 from surefoot.prompts.load import template

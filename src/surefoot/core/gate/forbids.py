@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from itertools import islice
 
 from surefoot.core.gate.effects import EFFECTS, TRANSACT, effects_in, of_noun, of_word, phrases_at, speaks_of_money
@@ -179,19 +178,14 @@ def read_rules(text: str, things: Sequence[Named], plain: str, *, is_whole: bool
         for n, (kind, span, condition, priority) in enumerate(drafts, 1)
     )
     if not is_whole or any(len(found) == MOST_RULES for found in signs.values()):
-        constraints += _unread()
+        unread = "your words are too long to be read whole, and what was not read may forbid it"
+        constraints += tuple(
+            SecurityConstraint(f"unread-{one}", "require_confirmation", unread, Condition(effect=one), FORBID_PRIORITY)
+            for one in EFFECTS
+            if one != "read"
+        )
     unasked = sorted([*negated, *(m.span() for m in signs[_NO_REQUEST])])
     return Rules(constraints, tuple(unasked), tuple(sorted(cut)))
-
-
-@cache
-def _unread() -> tuple[SecurityConstraint, ...]:
-    said = "your words are too long to be read whole, and what was not read may forbid it"
-    return tuple(
-        SecurityConstraint(f"unread-{one}", "require_confirmation", said, Condition(effect=one), FORBID_PRIORITY)
-        for one in EFFECTS
-        if one != "read"
-    )
 
 
 def _forbid(span: Span, effects: Sequence[Effect | None], targets: tuple[str, ...]) -> list[_Draft]:

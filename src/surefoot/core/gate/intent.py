@@ -20,10 +20,9 @@ from surefoot.core.gate.clauses import clauses_of
 from surefoot.core.gate.effects import CHINESE_ACTIONS, effects_in
 from surefoot.core.gate.forbids import Named, Rules, Span, read_rules
 from surefoot.core.gate.record import BY_MODEL, TARGETS
-from surefoot.core.text.dates import dates_of
 from surefoot.core.text.look import holds, normal_text, without_format
 from surefoot.core.text.values import hard_tokens, norm_of, numbers_of
-from surefoot.core.text.words import late, rows, stem, stems, stems_of, word_set
+from surefoot.core.text.words import dates_of, late, rows, stem, stems, stems_of, word_set
 from surefoot.types.guard import (
     AbstractSketch,
     AbstractStep,
@@ -121,6 +120,12 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
     }  # what is written to a place is not a message
     if _asks_to_write_to(_masked(bare, ruled.negated, "|"), things):
         asked.add("communicate")
+    # what chooses between asking and refusing (section 5.3), adoption: to do what stands elsewhere, with the place
+    ordered = _masked(bare, ruled.negated, " ")
+    cues: set[Cue] = {cue for cue, pattern in _CUES.items() if pattern.search(ordered)}
+    sentences = (m[0] for m in _SENTENCE.finditer(ordered))
+    if any(all(part.search(one) for part in _ADOPTION) and not _NO_ADOPTION.search(one) for one in sentences):
+        cues.add("adoption")
     kept: list[str] = []
     at = 0
     for start, end in (*ruled.cut, (len(plain), 0)):
@@ -132,7 +137,7 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
         words_sha256=sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
         effects_asked=frozenset(asked),
         entities=tuple({(one.kind, one.norm): one for one in reversed(entities)}.values())[::-1],
-        cues=_cues(_masked(bare, ruled.negated, " ")),
+        cues=frozenset(cues),
         dates=tuple(dict.fromkeys(day for part in kept for day in dates_of(part))),
         numbers=frozenset(number for part in kept for number in numbers_of(part)),
         stems=stems(word for part in kept for word in _WORD.findall(part.casefold())),
@@ -162,7 +167,13 @@ def with_constraints(anchor: IntentAnchor, words: str, reply: Mapping[str, objec
     dropped = 0
     for at, one in enumerate(cast("list[Mapping[str, object]]", reply["constraints"]), 1):  # as the schema has it
         kind = cast("ConstraintType", one["constraint_type"])
-        condition = _condition(cast("Mapping[str, object]", one["condition"]))
+        said_of = cast("Mapping[str, object]", one["condition"])
+        condition = Condition(
+            cast("Effect | None", said_of.get("effect")),
+            max_amount=cast("float | None", said_of.get("max_amount")),
+            max_count=cast("int | None", said_of.get("max_count")),
+            **{name: tuple(cast("list[str]", said_of.get(name) or ())) for name in TARGETS},
+        )
         quote = normal_text(str(one["quote"]))
         targets = (*condition.allowed_targets, *condition.forbidden_targets, *condition.except_targets)
         stands = all(target.strip() and holds(whole, normal_text(target)) for target in targets)
@@ -182,18 +193,6 @@ def with_constraints(anchor: IntentAnchor, words: str, reply: Mapping[str, objec
     joined = ConstraintSet((*known, *new), "merged")
     made = replace(anchor, effects_asked=frozenset(effects), constraints=joined, made_by="rules and model")
     return made, dropped
-
-
-def _condition(given: Mapping[str, object]) -> Condition:
-    allowed, forbidden, excepted = (tuple(cast("list[str]", given.get(name) or ())) for name in TARGETS)
-    return Condition(
-        cast("Effect | None", given.get("effect")),
-        allowed_targets=allowed,
-        forbidden_targets=forbidden,
-        except_targets=excepted,
-        max_amount=cast("float | None", given.get("max_amount")),
-        max_count=cast("int | None", given.get("max_count")),
-    )
 
 
 def with_sketch(anchor: IntentAnchor, reply: Mapping[str, object]) -> IntentAnchor:
@@ -248,20 +247,6 @@ def _asks_to_write_to(text: str, things: Sequence[Named]) -> bool:
         ends.get(at) == {addresses.get(at)} and _AFTER_ADDRESS.match(text, addresses[at]) is not None
         for at in (m.end() for m in _MESSAGE_TO.finditer(text))
     )
-
-
-def _cues(text: str) -> frozenset[Cue]:
-    """The turns of phrase that choose between asking and refusing (section 5.3).
-
-    Values, quotes and files are masked in `text`, negated clauses are blank. Adoption is a sentence that orders to do
-    what stands elsewhere, and says where.
-    """
-    found: set[Cue] = {cue for cue, pattern in _CUES.items() if pattern.search(text)}
-    for m in _SENTENCE.finditer(text):
-        if all(part.search(m[0]) for part in _ADOPTION) and not _NO_ADOPTION.search(m[0]):
-            found.add("adoption")
-            break
-    return frozenset(found)
 
 
 def _masked(text: str, spans: Iterable[Named | Span], sign: str = MASK) -> str:

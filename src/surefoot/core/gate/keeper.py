@@ -16,10 +16,10 @@ from surefoot.core.gate.slots import Words
 from surefoot.core.gate.sources import Known
 from surefoot.core.gate.verdict import digest_of, verdict_on
 from surefoot.types.dataclass import dataclass
-from surefoot.types.declaration import as_declared
 from surefoot.types.guard import NO_GROUNDS, Grounds, GuardConfig
 from surefoot.types.messages import ModelMessage
 from surefoot.types.outcomes import Ask, Decision, Deny
+from surefoot.types.rules import as_declared
 from surefoot.types.tools import ToolResult, ToolSpec
 
 SHIPPED = GuardConfig()

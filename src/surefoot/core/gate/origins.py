@@ -14,10 +14,10 @@ from surefoot.core.gate.effects import guess
 from surefoot.core.gate.roles import SENSITIVE, Leaf, is_sensitive, leaves_of
 from surefoot.core.gate.slots import Use
 from surefoot.core.gate.sources import Known, Source
-from surefoot.core.text.dates import Day, dates_of, day_number, same_day
-from surefoot.core.text.look import hides, holds, holds_token, is_chinese, is_twin, normal_text, place_in
+from surefoot.core.text import at
+from surefoot.core.text.look import found_at, hides, holds, holds_token, is_chinese, is_twin, normal_text, place_in
 from surefoot.core.text.records import Atom, index_of, sentence_around
-from surefoot.core.text.words import late, word_set, words
+from surefoot.core.text.words import dates_of, day_number, late, same_day, word_set, words
 from surefoot.types.guard import Evidence
 from surefoot.types.rules import Origin, Role
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
@@ -69,8 +69,10 @@ def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf, use: Use | None
     found = _in_results(known, leaf, plain, use)
     if found is not None and found.origin in GOOD:
         return found
-    if leaf.role == "time" and "relative_date" in vouching.anchor.cues and _is_relative(known, dates_of(shown)):
-        return replace(plain, origin="derived", source_id="user")
+    if leaf.role == "time" and "relative_date" in vouching.anchor.cues:
+        days, starts = (tuple(filter(None, map(day_number, some))) for some in (dates_of(shown), known.days()))
+        if any(abs(day - start) <= LONGEST_RELATIVE_DAYS for day in days for start in starts):
+            return replace(plain, origin="derived", source_id="user")
     if known.own is not None and is_of_user(replace(known, own=None), leaf):
         return replace(plain, origin="relayed", source_id="user", note="it stands in a task that no person wrote")
     return replace(found or plain, nearest=nearest)
@@ -106,7 +108,11 @@ def is_of_user(known: Known, leaf: Leaf) -> bool:
         return leaf.kind == "date" and holds(said.anchor.text, leaf.norm.removeprefix("date:"))
     text = leaf.norm.removeprefix("text:")
     if leaf.role == "secret":
-        return _is_given_secret(said.anchor.text, text)
+        return any(  # behind a label: "the password is X", "token X", "set it to X"
+            holds_token(said.anchor.text[max(0, start - 2) : start + len(text) + 2], text)
+            and _LABELS_A_SECRET.search(said.anchor.text[max(0, start - 16) : start])
+            for start in found_at(said.anchor.text, text)
+        )
     if len(text) < LEAST_UNQUOTED:
         return len(text) > 1 and is_chinese(text) and _stands_alone(said.anchor.text, text)
     where = said.plain if leaf.role == "destination" else said.anchor.text
@@ -125,24 +131,11 @@ def is_of_user(known: Known, leaf: Leaf) -> bool:
 
 def _stands_alone(said: str, name: str) -> bool:
     """Whether a Chinese name of two characters is a whole one: what may stand beside a name stands on both sides."""
-    at = said.find(name)
-    while at >= 0:
-        before, after = said[:at], said[at + len(name) :]
+    for start in found_at(said, name):
+        before, after = said[:start], said[start + len(name) :]
         is_begun = not is_chinese(before[-1:]) or before.endswith(words("before_name"))
         if is_begun and (not is_chinese(after[:1]) or after.startswith(words("after_name"))):
             return True
-        at = said.find(name, at + 1)
-    return False
-
-
-def _is_given_secret(said: str, text: str) -> bool:
-    """Whether the words give a secret behind a label: "the password is X", "token X", "set it to X"."""
-    at = said.find(text)
-    while at >= 0:
-        end = at + len(text)
-        if holds_token(said[max(0, at - 2) : end + 2], text) and _LABELS_A_SECRET.search(said[max(0, at - 16) : at]):
-            return True
-        at = said.find(text, at + 1)
     return False
 
 
@@ -157,14 +150,10 @@ def _is_in_schema(spec: ToolSpec | None, leaf: Leaf) -> bool:
     """Whether the developer's own schema gives the value, as its default or as one of an enumeration."""
     if spec is None or spec.server or spec.origin == "remote" or not leaf.path:
         return False
-    properties = spec.parameters.get("properties")
-    about = cast("Mapping[str, object]", properties).get(str(leaf.path[0])) if isinstance(properties, Mapping) else None
-    if not isinstance(about, Mapping):
-        return False
-    told = cast("Mapping[str, object]", about)
-    choices = told.get("enum")
+    told = at(spec.parameters, "properties", str(leaf.path[0]))
+    choices = at(told, "enum")
     is_choice = isinstance(choices, list) and leaf.value in cast("list[object]", choices)
-    return is_choice or ("default" in told and len(leaf.path) == 1 and told["default"] == leaf.value)
+    return is_choice or (len(leaf.path) == 1 and at(told, "default") == leaf.value)  # a leaf is never null
 
 
 def _in_results(known: Known, leaf: Leaf, plain: Evidence, use: Use | None) -> Evidence | None:
@@ -211,13 +200,6 @@ def traced(known: Known, evidence: Evidence) -> Evidence:
         if any(holds(norm.partition(":")[2], text) for norm in source.index.atoms):
             return replace(found, form="atom")
     return evidence
-
-
-def _is_relative(known: Known, days: Iterable[Day]) -> bool:
-    """Whether one of some days lies near a day that a relative date of the words may be counted from."""
-    numbers = [number for day in days if (number := day_number(day))]
-    starts = [number for day in known.days() if (number := day_number(day))]
-    return any(abs(day - start) <= LONGEST_RELATIVE_DAYS for day in numbers for start in starts)
 
 
 def twin_of(known: Known, leaf: Leaf) -> str:

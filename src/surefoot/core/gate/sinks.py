@@ -6,17 +6,18 @@ Source: spec/guard.md, sections 4.7 and 4.8.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from functools import cache
+from typing import cast
 
-from surefoot.core.gate.choices import doubt_of
 from surefoot.core.gate.effects import Guess, bare_name, guess
 from surefoot.core.gate.origins import GOOD, evidence_of, twin_of
-from surefoot.core.gate.roles import Leaf, is_sensitive, leaves_of
+from surefoot.core.gate.roles import Leaf, is_sensitive, leaves_of, schema_at
 from surefoot.core.gate.slots import Use
 from surefoot.core.gate.sources import Known, Source
 from surefoot.core.text.look import holds, is_chinese, normal_text
 from surefoot.core.text.values import MOST_TOKENS, hard_tokens, has_user_info, norm_of
-from surefoot.core.text.words import late, stem, stems_of, stems_of_name
+from surefoot.core.text.words import entries, late, pattern, stem, stems, stems_of, stems_of_name, table
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.guard import Evidence
 from surefoot.types.inner import Quoted
@@ -287,3 +288,98 @@ def _touches(known: Known, leaf: Leaf, evidence: Evidence) -> bool:
     words = [word for word in _WORD.findall(text) if len(word) >= LEAST_WORD]
     ours = sum(stem(word) in known.words.anchor.stems for word in words)
     return bool(words) and ours >= SHARE_OF_WORDS * len(words)
+
+
+LONGEST_CHOICE = 60
+"""Characters of a text that is a choice and not a text of its own."""
+
+_TITLED = late("{gives_title}")
+_PLACE_GIVEN_OVER = late("{gives_place_over}")
+_GAP = late(r"\{[^{}]*\}|<[^<>]*>|\[[^\[\]]*\]")
+_LETTERS = late(r"[^\W\d_]+")
+
+
+@cache
+def _powers() -> tuple[tuple[frozenset[str], re.Pattern[str], re.Pattern[str]], ...]:
+    """What parameters that give a power are called, with the words for it, and those for the opposite."""
+    names = cast("Mapping[str, object]", table("lexicon.en")["powers"])
+    return tuple(
+        (
+            stems_of(f"powers.{name}.names"),
+            re.compile(pattern(f"powers.{name}.on") or r"\Z\A."),
+            re.compile(pattern(f"powers.{name}.off") or r"\Z\A."),
+        )
+        for name in names
+    )
+
+
+def doubt_of(known: Known, spec: ToolSpec, leaf: Leaf, leaves: Sequence[Leaf], reach: Set[Effect | None]) -> str:
+    """Why a person has to look at what a leaf chooses; "" where it is the words' own choice, or none.
+
+    `reach` is what the call does beyond the house: it goes to people, pays or deletes.
+    """
+    if (spec.name, leaf.role, leaf.norm) in known.endorsed:
+        return ""
+    named, text = stems_of_name(leaf.name), normal_text(str(leaf.value))
+    default = schema_at(leaf.path, spec.parameters).get("default")
+    if isinstance(leaf.value, bool):
+        others = [normal_text(str(one.value)) for one in leaves if one is not leaf and one.kind == "text"]
+        clauses = [c.text for c in known.words.anchor.clauses]  # those that name a value of the call, else all words
+        named_in = [said for said in clauses if any(holds(said, text) for text in others if len(text) > 1)]
+        said = "\n".join(named_in) or known.words.anchor.text
+        for names, on, off in _powers():
+            if not names.isdisjoint(named):
+                ours, theirs = (on, off) if leaf.value else (off, on)
+                if ours.search(said):
+                    return ""
+                is_usual = leaf.value == (default or False) and not theirs.search(said)
+                return "" if is_usual else "your words do not say so"
+        return ""
+    if not isinstance(leaf.value, str) or len(text) > LONGEST_CHOICE or leaf.value == default or _is_said(known, text):
+        return ""
+    is_power = any(not names.isdisjoint(named) for names, _, _ in _powers())
+    if leaf.role == "option":
+        return "your words do not say so" if is_power else ""
+    if reach and not named.isdisjoint(stems_of("names.placing")):
+        acted_on = {one.norm for one in leaves if one.role == "object"}
+        records = (s.index.records[at] for s in known.sources for at in s.index.atoms.get(leaf.norm, ()))
+        if any(atom.norm in acted_on for record in records for atom in record.atoms):
+            return ""  # what the call acts on has that value already
+        is_read = any(leaf.norm in s.index.atoms or s.index.says(leaf.norm) for s in known.sources)
+        if reach == {"communicate"} and is_read and _PLACE_GIVEN_OVER.search(known.words.anchor.text):
+            return ""  # a result gives it, and the words have it taken from one: "the location is its address"
+        return "your words do not say where or about what"
+    is_title = leaf.role == "content" and not named.isdisjoint(stems_of("names.titled"))
+    if (
+        is_title
+        and not stems_of("names.making").isdisjoint(stems_of_name(bare_name(spec)))
+        and _gives_another_title(known, text)
+    ):
+        return "your words give another title"
+    return ""
+
+
+def _is_said(known: Known, text: str) -> bool:
+    """Whether the words say a choice: the whole of it, all words of it, or what it stands for ("rw": to edit)."""
+    anchor = known.words.anchor
+    if holds(anchor.text, text) or ((said := stems(_LETTERS.findall(text))) and said <= anchor.stems):
+        return True
+    meant = "|".join(entries(f"choices.{text}")) if text.isidentifier() else ""
+    return bool(meant) and re.search(rf"(?<![a-z])(?:{meant})", anchor.text) is not None
+
+
+def _gives_another_title(known: Known, text: str) -> bool:
+    """Whether the words give a title that this one is not; one with a gap ("Dinner at {place}") leaves that open."""
+    anchor = known.words.anchor
+    quoted = [normal_text(e.text) for e in anchor.entities if e.kind == "quoted"]
+    if any(_GAP.search(one) and _fills(text, _GAP.split(one)) for one in quoted):
+        return False
+    return bool(quoted) or _TITLED.search(anchor.text) is not None
+
+
+def _fills(text: str, parts: Sequence[str]) -> bool:
+    """Whether a text has the parts of another in their order, from its beginning to its end."""
+    at = 0
+    for part in parts:
+        at = text.find(part, at) + len(part) if part in text[at:] else len(text) + 1
+    return text.startswith(parts[0]) and text.endswith(parts[-1]) and at <= len(text)

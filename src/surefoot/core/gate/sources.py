@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping
 from surefoot.core.gate.effects import guess, is_called_directory
 from surefoot.core.gate.roles import Leaf, is_id, role_of_name
 from surefoot.core.gate.slots import LEAST_NAMING, Use, Words
-from surefoot.core.text.dates import Day, dates_of
 from surefoot.core.text.look import holds
 from surefoot.core.text.records import Atom, Fields, Record, ValueIndex
-from surefoot.core.text.words import stems_of, stems_of_name
+from surefoot.core.text.words import Day, dates_of, stems_of, stems_of_name
 from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.guard import GuardConfig
 from surefoot.types.rules import Role, StepKind

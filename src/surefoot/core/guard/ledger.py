@@ -21,8 +21,7 @@ from surefoot.core.state.state import Exchange, State, Turn
 from surefoot.core.state.turn import changed
 from surefoot.core.text.records import index_of
 from surefoot.core.view.observations import is_ours
-from surefoot.core.view.outcome import calls_of
-from surefoot.core.view.step import choosing_now, place_of
+from surefoot.core.view.step import calls_of, choosing_now, place_of
 from surefoot.types.events import CallJudged, IntentAnchored, ModelReplied, ToolsSelected, ValuesEndorsed
 from surefoot.types.guard import BranchStatus, ConstraintSet, HypothesisBranch, IntentAnchor, Rejection
 from surefoot.types.guard_events import (

@@ -43,8 +43,7 @@ from surefoot.core.state.roles import NO_COUNTERS, PREFETCH, ROUNDED, goes_on, m
 from surefoot.core.state.state import EMPTY, Call, SpeakerState, State, Turn, subset
 from surefoot.core.state.turn import MOST_ATTEMPTS, Outcome, changed
 from surefoot.core.state.window import Fit, stretched
-from surefoot.core.view.outcome import calls_of, outcome_of
-from surefoot.core.view.step import guidance
+from surefoot.core.view.step import calls_of, guidance, outcome_of
 from surefoot.types.events import (
     CallEnded,
     CallJudged,

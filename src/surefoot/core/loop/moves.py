@@ -1,4 +1,4 @@
-"""What to do now: the table of moves.
+"""What to do now: the table of moves; and how far a planned run is by it, in one word.
 
 Each row is one sentence about the state, and the first that applies decides; the order is meaning. A new behaviour is a
 row here, an event, or a policy — never a branch in `runtime/drive.py`. Nothing here knows about crashes, pauses or a
@@ -30,6 +30,7 @@ second engine: an interrupted call is simply a call that was started, has not en
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, assert_never
 
 from surefoot.core.gate.record import GateRecord
@@ -51,9 +52,11 @@ from surefoot.core.guard.judge import (
 from surefoot.core.guard.ledger import unread
 from surefoot.core.loop.speakers import SPEAKERS, in_shape, proposed, unheard
 from surefoot.core.loop.steps import step_move
-from surefoot.core.plan.child import in_step
+from surefoot.core.plan.accept import is_unsigned
+from surefoot.core.plan.child import in_step, with_whole
 from surefoot.core.plan.next import Rows, held_up, plan_moves
 from surefoot.core.state.places import unread_directory
+from surefoot.core.state.plans import Phase
 from surefoot.core.state.repeats import RULE, answered_by, config_of, is_unsure, reached
 from surefoot.core.state.roles import PREFETCH
 from surefoot.core.state.state import Call, Planning, State
@@ -77,6 +80,7 @@ from surefoot.types.moves import (
     Within,
 )
 from surefoot.types.outcomes import Allow, Ask, Completed, CompletedPartial, Decision, Deny, Stopped
+from surefoot.types.plan import ANSWER, StepStatus
 from surefoot.types.ports import Durability
 from surefoot.types.prehydration import NEEDS_APPROVAL
 from surefoot.types.progress import LimitAction
@@ -297,3 +301,81 @@ def durability(move: Move, state: State) -> Durability:
 
 
 _ROWS = Rows(next_moves, standing)
+
+
+RunPhase = Literal[
+    "",
+    "selecting",
+    "decomposing",
+    "signing",
+    "running",
+    "step reflecting",
+    "draining",
+    "overall reflecting",
+    "selecting (corrective)",
+    "redecomposing",
+    "evaluating",
+    "answering",
+    "ended",
+]
+"""The phases of section 3; "" for a run without a plan that repairs itself."""
+
+_ASKED_FOR: Mapping[Phase, RunPhase] = {
+    "selecting": "selecting",
+    "decomposing": "decomposing",
+    "reselecting": "selecting (corrective)",
+    "redecomposing": "redecomposing",
+}
+_ENDS_FIRST: frozenset[StepStatus] = frozenset({"running", "in_doubt"})
+
+
+def phase_of(state: State) -> RunPhase:
+    """What a planned run is about."""
+    planning = state.planning
+    if planning is None:
+        return ""
+    if state.ending is not None:
+        return "ended"
+    if planning.phase != "running":
+        return _ASKED_FOR[planning.phase]
+    if is_unsigned(planning):
+        return "signing"
+    in_flight = {status_of(state, name, is_driven=True) for name in planning.children if name != ANSWER}
+    if planning.stop is not None or planning.rejected_by:
+        return "draining" if "running" in in_flight else "answering"
+    if planning.escalation is not None:  # R7: what runs ends, and a doubt is settled, before the run is thought about
+        return "draining" if in_flight & _ENDS_FIRST else "overall reflecting"
+    if planning.queue:
+        return "step reflecting"
+    if ANSWER in planning.children or planning.answer is not None:
+        return "answering"
+    if planning.children or planning.open_steps or any(one.status == "in_doubt" for one in planning.steps.values()):
+        return "running"
+    is_evaluated = {one.name for one in planning.evaluations}.issuperset(planning.config.evaluators)
+    return "answering" if is_evaluated else "evaluating"
+
+
+def status_of(state: State, step_id: str, *, is_driven: bool = False) -> StepStatus:
+    """How far a step is, also where its own state stands and waits for a person.
+
+    With `is_driven` somebody drives the run just now, so that a call which was started is being made; from a journal
+    alone nobody can tell that from one that was interrupted. Raises `KeyError` for a step that the run does not have.
+    """
+    assert state.planning is not None  # noqa: S101  # only such a run has steps to ask about
+    record, child = state.planning.steps[step_id], state.planning.children.get(step_id)
+    if record.status != "running" or child is None:
+        return record.status
+    own = with_whole(child, state)
+    acting: frozenset[Move] = frozenset()
+    if is_driven:
+        started = (one for one in own.calls if one.is_open and not one.is_waiting and one.doubt != "unknown")
+        acting = frozenset(Act(one.id) for one in started)
+    if acting or next_moves(own, acting):
+        return "running"
+    match standing(own):
+        case "approval":
+            return "waiting"
+        case "in_doubt":
+            return "in_doubt"
+        case "":
+            return "running"

@@ -21,8 +21,7 @@ from surefoot.core.state.plans import PlanRecord
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State, Turn
 from surefoot.core.state.turn import changed
-from surefoot.core.view.outcome import calls_of, spoken_call
-from surefoot.core.view.step import in_view, union
+from surefoot.core.view.step import calls_of, in_view, spoken_call, union
 from surefoot.types.events import ModelReplied, RunEnded
 from surefoot.types.moves import Record, Think
 from surefoot.types.outcomes import Completed, CompletedPartial, Failed

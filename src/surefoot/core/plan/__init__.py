@@ -6,6 +6,6 @@ it stands in the journal as `InStep`. So approvals, doubts and crashes inside a 
 
 Around these small runs stands a table: `next` says what to start now, `fold` and `attempt` what has happened. What a
 model proposes is read by `forms`, held to rules by `choose`, `accept` and `reflect`, and made a new version of the plan
-by `edits`; `limits` says what may be used up and how it ends; `requests`, `schemas`, `history` and `words` what a model
-is asked. Source: spec/planning.md; docs/decisions/15.
+by `edits`; `limits` says what may be used up and how it ends; `requests`, `schemas` and `history` what a model is
+asked. Source: spec/planning.md; docs/decisions/15.
 """

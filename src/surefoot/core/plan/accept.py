@@ -49,9 +49,6 @@ def listed(faults: Sequence[str]) -> str:
     return ";".join(shown)
 
 
-# ------------------------------------------------------------------ plans and repairs
-
-
 def plan_given(state: State, planning: Planning, given: Object, *, by: str) -> PlanMade | PlanEdited | ProposalRefused:
     """What follows from a proposed plan. `by` is who proposes it: a developer's plan is not held to what was read."""
     strategy = planning.strategy.strategy if planning.strategy is not None else None
@@ -137,9 +134,6 @@ def marked(state: State, planning: Planning, step: PlanStep) -> PlanStep:
     return step
 
 
-# ------------------------------------------------------------------ a draft by itself
-
-
 def draft_faults(planning: Planning, draft: Sequence[DraftStep], tools: Catalogue) -> list[str]:
     """What is wrong with a draft by itself, and against what was done before; of one too large no more than that."""
     if len(draft) > planning.config.max_steps:
@@ -202,9 +196,6 @@ def made_before(
     if mark in planning.failed_calls:
         found.add("failed")
     return frozenset(found)
-
-
-# ------------------------------------------------------------------ the plan that it would make
 
 
 def _open_faults(
@@ -296,9 +287,6 @@ def _faults_of(planning: Planning, state: State, unreadable: frozenset[str]) -> 
             below = tuple(f"{key}{sign}" for key in later for sign in ".[")
             found += [f"bad_parameters:{name}:{path or '/'}" for path in known if not path.startswith(below)]
     return found
-
-
-# ------------------------------------------------------------------ a person signs
 
 
 def is_unsigned(planning: Planning | None) -> bool:

@@ -143,9 +143,6 @@ def failed(state: State, planning: Planning, record: StepRecord, result: StepExe
     return with_record(planning, record, failed_calls=marks, queue=queue)
 
 
-# ------------------------------------------------------------------ inside a step
-
-
 def inside(state: State, planning: Planning, event: events.InStep, apply: Apply) -> State:
     """Something happened inside a running step."""
     child, inner = planning.children.get(event.step_id), event.event

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import get_args
+from typing import TypeVar, get_args
 
 import orjson
 
@@ -26,7 +26,7 @@ from surefoot.core.state.state import EMPTY, Call, Planning, State, Turn, subset
 from surefoot.core.state.turn import changed
 from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text import json_text
-from surefoot.core.view.outcome import spoken_call
+from surefoot.core.view.step import spoken_call
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.dataclass import dataclass
 from surefoot.types.events import CallEnded, Event, InStep
@@ -34,6 +34,8 @@ from surefoot.types.plan import NON_EMPTY, PlanConfig, PlanStep, StepError, Step
 from surefoot.types.tools import Catalogue, ResultKind, ToolResult, ToolSpec
 
 _REFERENCE = re.compile(r"\{\{\s*(\??)([A-Za-z0-9_-]+)((?:\.[^.{}\s]+)*)\s*\}\}")
+
+Limit = TypeVar("Limit", int | None, float | None)
 
 WHOLE = "output"
 """The field that means the whole result, where it has no field of that name."""
@@ -162,9 +164,6 @@ _BY_KIND: Mapping[ResultKind, tuple[StepErrorClass, str]] = {
 _EMPTY_VALUES: tuple[object, ...] = ("", None, [], {})
 
 
-# ------------------------------------------------------------------ the small run
-
-
 def child_of(state: State, planning: Planning, step: PlanStep, attempt: int, arguments: Mapping[str, object]) -> State:
     """The state with which a step begins its attempt. `arguments` are the resolved parameters of a tool step."""
     record = planning.steps.get(step.step_id)
@@ -233,12 +232,21 @@ def in_words(child: State) -> State:
 
 def loops_of(config: LoopConfig, plan: PlanConfig) -> Loops:
     """How the steps of a plan are run, made once for a run."""
-    most_s = [limit for limit in (plan.deadline_s, config.budget.max_seconds) if limit is not None]
-    limits = Budget(max_steps=config.budget.max_steps, max_seconds=min(most_s, default=None), reserve=0.0)
+
+    def least(one: Limit, other: Limit) -> Limit:
+        return min((each for each in (one, other) if each is not None), default=one)
+
+    budget = replace(
+        config.budget,
+        max_tokens=least(config.budget.max_tokens, plan.max_tokens),
+        max_cost_usd=least(config.budget.max_cost_usd, plan.max_cost_usd),
+        max_seconds=least(config.budget.max_seconds, plan.deadline_s),
+    )
+    limits = Budget(max_steps=budget.max_steps, max_seconds=budget.max_seconds, reserve=0.0)
     answer = replace(config, budget=limits, plan=None, pre_hydration=None)
     chars = max(config.tool_result_chars, MOST_VALUE_CHARS)
     words = replace(answer, output_schema=None)
-    return Loops(replace(words, tool_result_chars=chars, tool_timeout_s=plan.step_timeout_s), words, answer)
+    return Loops(replace(words, tool_result_chars=chars, tool_timeout_s=plan.step_timeout_s), words, answer, budget)
 
 
 def loop_of(loops: Loops, step: PlanStep) -> LoopConfig:
@@ -260,9 +268,6 @@ def in_step(child: State, event: Event) -> InStep:
     """An event of a running step's own state, as the run has it on record."""
     step_id, _, attempt = child.scope.rpartition(".")
     return InStep(step_id, int(attempt), event)  # pyright: ignore[reportArgumentType]  # what a step can ask for is of a step
-
-
-# ------------------------------------------------------------------ what has come of it
 
 
 def outcome_of(child: State, step: PlanStep, attempt: int) -> StepExecutionResult | None:

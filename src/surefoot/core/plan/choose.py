@@ -98,9 +98,6 @@ def listed_names(state: State, planning: Planning) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*planning.shortlist.names, *before)))
 
 
-# ------------------------------------------------------------------ what was chosen
-
-
 def selection_given(state: State, planning: Planning, given: Object) -> Decided:
     """What follows from a model's choice: the selection, or why it is asked again."""
     offered = frozenset(offered_names(state))

@@ -136,9 +136,6 @@ def _after(
             return planning
 
 
-# ------------------------------------------------------------------ proposals and what is decided
-
-
 def _edited(state: State, planning: Planning, event: plan_events.PlanEdited) -> Planning:
     cause = planning.escalation.cause if planning.escalation is not None else None
     held = {name: replace(planning.steps[name], due="") for name in planning.due}  # a retry that R7 has held up
@@ -208,9 +205,6 @@ def _run_reflected(planning: Planning, event: plan_events.RunReflected) -> Plann
     if event.strategy is None or not needs_planning(event.strategy):
         return told
     return changed(told, strategy=event, phase="reselecting", shortlist=None)
-
-
-# ------------------------------------------------------------------ taken up again (R17, R18)
 
 
 def taken_up(

@@ -53,9 +53,6 @@ _OPENED = re.compile(r"""\{\s*(?:["'}]|[\w$-]+\s*:|\Z)""")
 _FENCE = re.compile(r"\s*(?:```\s*\w*\s*)?")
 
 
-# ------------------------------------------------------------------ the object in a reply
-
-
 def object_in(text: str) -> Object | None:
     """The first whole JSON object of a reply, bare, fenced or within prose; None where there is none."""
     found = next(_objects(text), None)
@@ -110,9 +107,6 @@ def _objects(text: str) -> Iterator[tuple[Object, int, int] | None]:
         at = text.find("{", end)
 
 
-# ------------------------------------------------------------------ values
-
-
 def text_of(value: object) -> str:
     """A text; "" for anything else."""
     return value if isinstance(value, str) else ""
@@ -150,9 +144,6 @@ def is_true(value: object) -> bool:
 def one_of(value: object, words: tuple[Word, ...]) -> Word | None:
     """One of these words; None for any other value."""
     return next((word for word in words if word == value), None)
-
-
-# ------------------------------------------------------------------ forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +219,6 @@ ADJUSTMENT: Form = {
 PLACE: Form = {"insert_before": NAME, "insert_after": NAME, "target_parameters": OBJECT}
 
 
-# ------------------------------------------------------------------ steps
-
-
 @dataclass(frozen=True, slots=True)
 class DraftStep:
     """A step of a proposed plan: its id, and the step itself where its fields fit its kind."""
@@ -302,9 +290,6 @@ def suggested_steps(strategy: object) -> tuple[DraftStep, ...]:
             step_id = text_of((as_object(one) or {}).get("step_id")) or f"#{at + 1}"
             made.append(DraftStep(step_id, suggested.step if suggested is not None else None))
     return tuple(made)
-
-
-# ------------------------------------------------------------------ strategies and selections
 
 
 _SUGGESTIONS = Field(lambda given: tuple(filter(None, map(remediation_of, list_of(given)))))

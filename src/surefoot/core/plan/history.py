@@ -12,17 +12,20 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import get_args
+from typing import assert_never, get_args
 
 from surefoot.core.parse.frames import Frame, key_of, nonce_of
 from surefoot.core.parse.json_strict import as_object
+from surefoot.core.plan.accept import MOST_FAULTS
+from surefoot.core.plan.choose import EMPTY_SELECTION
 from surefoot.core.plan.limits import turns_so_far
-from surefoot.core.plan.words import guidance_text, named, strategy_words
-from surefoot.core.state.plans import StepRecord, Tries
+from surefoot.core.state.plans import BLOCKED, StepRecord, Tries
 from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text
 from surefoot.core.view.observations import attribute, plain
+from surefoot.types import reflection
 from surefoot.types.plan import Plan, StepExecutionResult, StepStatus
+from surefoot.types.plan_events import ProposalRefused
 from surefoot.types.reflection import ExecutionContext, OverallReflectionGuidance
 from surefoot.types.tools import Trust
 
@@ -89,9 +92,6 @@ def history(state: State, planning: Planning, about: str = "", *, advice: bool =
         ),
     }
     return _fitted(sections, planning.config.history_max_tokens * _BYTES_A_TOKEN)
-
-
-# ------------------------------------------------------------------ what is told
 
 
 def title_of(record: StepRecord) -> str:
@@ -173,9 +173,6 @@ def clipped(text: str, most: int) -> str:
     return f"{raw[:most].decode('utf-8', 'ignore')} … [cut: {len(text)} characters in all]"
 
 
-# ------------------------------------------------------------------ the limit
-
-
 def _fitted(sections: Mapping[str, _Entries], most: int) -> str:
     figures, *told = sections.values()
     done, failed = sections[_DONE], sections[_FAILED]
@@ -215,25 +212,23 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-# ------------------------------------------------------------------ figures
-
-
 def statistics(state: State, planning: Planning, about: str = "") -> str:
     """The engine's own figures with one line of advice, for a step's reflection those of that step too."""
-    stats, config, budget, round_ = planning.stats, planning.config, state.config.budget, current_round(planning)
+    stats, config, budget, round_ = planning.stats, planning.config, planning.loops.budget, current_round(planning)
     counts = Counter(record.status for record in planning.steps.values())
     by_status = ", ".join(f"{counts[one]} {one}" for one in get_args(StepStatus) if counts[one])
     record = planning.steps.get(about)
     retries = record.transient + sum(one.decision == "retry" for one in record.reflected) if record is not None else 0
     mine = f", of this step {retries}" if about else ""
-    used = [
-        f"tool calls {_of(stats.tool_calls, config.max_tool_calls)}",
-        f"model calls {_of(turns_so_far(state, planning), config.max_llm_calls)}",
-        f"tokens {_of(state.usage.total_tokens, config.max_tokens, budget.max_tokens)}",
-        f"seconds {_of(state.elapsed_s, config.deadline_s, budget.max_seconds)}",
-    ]
-    if costs := [limit for limit in (config.max_cost_usd, budget.max_cost_usd) if limit is not None]:
-        used.append(f"US dollars {state.usage.cost_usd or 0.0:.2f} of {min(costs):.2f}")
+    rows = (
+        ("tool calls", stats.tool_calls, config.max_tool_calls),
+        ("model calls", turns_so_far(state, planning), config.max_llm_calls),
+        ("tokens", state.usage.total_tokens, budget.max_tokens),
+        ("seconds", state.elapsed_s, budget.max_seconds),
+    )
+    used = [f"{name} {count:.0f}" + (f" of {most:.0f}" if most is not None else "") for name, count, most in rows]
+    if budget.max_cost_usd is not None:
+        used.append(f"US dollars {state.usage.cost_usd or 0.0:.2f} of {budget.max_cost_usd:.2f}")
     lines = [
         f"- round {round_}, step retries {stats.step_retries}{mine}, replans {stats.replans}",
         f"- steps: {by_status or 'none'}; completed {planning.completion_percent} %",
@@ -244,11 +239,6 @@ def statistics(state: State, planning: Planning, about: str = "") -> str:
     tables = ((_ROUNDS, round_), (_RETRIES, retries))
     advice = [next((text for least, text in table if count >= least), "") for table, count in tables]
     return "\n".join([*lines, f"- advice: {'; '.join(filter(None, advice)) or 'none'}. {NEW}"])
-
-
-def _of(used: float, *limits: float | None) -> str:
-    known = [limit for limit in limits if limit is not None]
-    return f"{used:.0f} of {min(known):.0f}" if known else f"{used:.0f}"
 
 
 def current_round(planning: Planning) -> int:
@@ -266,19 +256,143 @@ def execution_context(state: State, planning: Planning) -> ExecutionContext:
         results += record.failures
         if record.status == "succeeded" and record.result is not None:
             results.append(record.result)
-    deadline_s = planning.loops.words.budget.max_seconds
+    deadline_s = planning.loops.budget.max_seconds
     left: dict[str, float | None] = {
         "llm_calls": None if config.max_llm_calls is None else config.max_llm_calls - turns_so_far(state, planning),
         "tool_calls": None if config.max_tool_calls is None else config.max_tool_calls - stats.tool_calls,
         "seconds": None if deadline_s is None else max(0.0, deadline_s - state.elapsed_s),
     }
-    return ExecutionContext(
-        planning.plan or Plan(()),
-        tuple(results),
-        planning.selected or (),
-        stats,
-        left,
-        planning.failed_calls,
-        frozenset(planning.completed_effects),
-        tuple(sorted(planning.answered)),
+    plan, selected, effects = planning.plan or Plan(()), planning.selected or (), frozenset(planning.completed_effects)
+    answered = tuple(sorted(planning.answered))
+    return ExecutionContext(plan, tuple(results), selected, stats, left, planning.failed_calls, effects, answered)
+
+
+FAULTS: Mapping[str, str] = {
+    "duplicate_step_id": "the step id {0} is used twice, or was used before in this run: give the step another id",
+    "reserved_step_id": "the step id {0} means something else to whoever runs the plan: give the step another id",
+    "repeats_completed_step": "step {0} makes a call that was made already and has had its effect: leave it out",
+    "repeats_failed_call": "step {0} makes a call that has failed in this run: change its parameters or its tool",
+    "empty_plan": "the plan has no steps: give at least one",
+    "too_many_steps": "the plan has too many steps: give fewer",
+    "must_succeed_dropped": "step {0} must succeed and was taken out: give must_succeed true to the step in its place",
+    "unknown_tool": "step {0} names the tool {1}, which does not exist: take a listed tool",
+    "tool_not_selected": "step {0} names the tool {1}, which is not listed: take a listed tool",
+    "outside_intent": "step {0} uses the tool {1} for what the user has forbidden: do without it",
+    "unknown_dependency": "step {0} depends on {1}, which is not a step: remove it, or add that step",
+    "cycle": "step {0} depends on itself, directly or through others: break the circle",
+    "reference_not_a_dependency": "step {0} refers to {1} and does not depend on it: put {1} into its dependencies",
+    "bad_kind": "the fields of step {0} do not fit its kind: a tool step has a tool_id, any other an instruction, "
+    "and an id is at most 64 letters, digits, _ and -",
+    "bad_parameters": "step {0}: the parameter {1} does not fit the tool: see what the tool takes",
+    "unknown_step": "{0} is not a step of the plan: name one of the listed steps",
+    "already_succeeded": "step {0} has succeeded and cannot be changed: name a step that is still open",
+    "must_succeed": "step {0} must succeed and cannot be skipped: choose another strategy",
+    "already_skipped": "{0} is skipped already",
+    "no_steps": "no steps are named: name at least one",
+    "bad_adjustment": "step {0} cannot be adjusted so: it must be open, and something must change",
+    "no_adjustments": "no adjustments are given: give at least one",
+    "unknown_strategy": "unknown strategy {0}: take one of those in the rules",
+    "more_faults": "and {0} faults more",
+}
+"""The faults of plans and strategies, by the word before the first colon; the places are what stands behind it."""
+
+REFUSALS: Mapping[str, str] = {
+    "malformed_json": "it holds no whole JSON object: reply with the JSON object alone, and keep its texts short",
+    "invalid_plan": "the plan has faults:",
+    "invalid_strategy": "the strategy has faults:",
+    "empty_params": "retry_with_params came without parameters: give them in data",
+    "unknown_action": "unknown action {0} for this step: take one of those in the rules",
+    "repeat_failure": "this very call has failed before in this run: give other values, or trigger_overall_reflection",
+    "repeats_completed_call": "this very call was made before in this run and has had its effect: "
+    "give other values, or trigger_overall_reflection",
+    "unknown_tool": "unknown tool {0}: take listed tools alone",
+    "tool_not_selected": "the tool {0} is not listed: take a listed tool",
+}
+"""The refusals after which a proposal is asked for again; the place is what was refused of it."""
+
+_WITH_FAULTS = frozenset({"invalid_plan", "invalid_strategy"})
+_NAME = re.compile(r"[A-Za-z0-9_./-]{1,64}")
+
+NO_GUIDANCE = "No overall reflection has been made."
+
+
+def named(name: str) -> str:
+    """A name that a model may have made up, where it reads as a name; anything else could be a sentence."""
+    return name if _NAME.fullmatch(name) else "(a name that is not shown)"
+
+
+def refusal_words(refused: ProposalRefused) -> str:
+    """Why the last proposal was refused, and what to do about it."""
+    said = REFUSALS.get(refused.what, named(refused.what))
+    said = said.format(", ".join(named(one) for one in refused.detail.split(",")))
+    if refused.detail == EMPTY_SELECTION:
+        said = "no tools are chosen: choose at least one"
+    faults = refused.detail.split(";") if refused.what in _WITH_FAULTS and refused.detail else []
+    lines = [f"- {fault_words(one)}" for one in faults[: MOST_FAULTS + 1]]
+    return "\n".join((f"Your last reply was refused: {said}", *lines))
+
+
+def fault_words(fault: str) -> str:
+    """One fault in words."""
+    code, *places = fault.split(":", 2)
+    shown = [*(named(one) for one in places), "", ""]
+    return FAULTS[code].format(*shown) if code in FAULTS else named(code)
+
+
+def cause_words(cause: reflection.Cause) -> str:
+    """Why a round of overall reflection began."""
+    actor, cls, code = cause
+    if cause == BLOCKED:
+        return "nothing can go on, although steps are open"
+    if actor == "evaluation":
+        return f"the evaluation {named(cls)} was not passed"
+    return f"{named(actor)} failed with {cls}{f' {code}' if _NAME.fullmatch(code) else ''}"
+
+
+def guidance_text(guidance: reflection.OverallReflectionGuidance | None) -> str:
+    """Guidance in its order; a fixed line where there was no overall reflection."""
+    if guidance is None:
+        return NO_GUIDANCE
+    parts = (
+        ("Root causes", guidance.root_causes),
+        ("Incorrect assumptions", guidance.incorrect_assumptions),
+        ("Alternative approaches", guidance.alternative_approaches),
+        ("Lessons learned", guidance.lessons_learned),
     )
+    lines = [f"{title}: {'; '.join(texts) or 'none'}" for title, texts in parts]
+    strategy = guidance.replanning_strategy
+    return "\n".join((*lines, f"Strategy: {strategy_words(strategy) if strategy is not None else 'none'}"))
+
+
+def strategy_words(strategy: reflection.ReplanningStrategy) -> str:
+    """A strategy on one line."""
+    match strategy:
+        case reflection.FullReplan():
+            return strategy.type
+        case reflection.ReplanFromStep(step_id, reason):
+            words = f"{strategy.type} {step_id}"
+        case reflection.SkipSteps(step_ids, reason):
+            words = f"{strategy.type} {', '.join(step_ids)}"
+        case reflection.AddRemediationSteps(suggestions):
+            return f"{strategy.type}: {'; '.join(suggestion_words(one) for one in suggestions)}"
+        case reflection.AdjustDependencies(adjustments):
+            parts = (
+                f"{one.step_id}"
+                + (f" depends on {', '.join(one.depends_on) or 'nothing'}" if one.depends_on is not None else "")
+                + (f" parameters {json_text(one.parameters)}" if one.parameters is not None else "")
+                for one in adjustments
+            )
+            return f"{strategy.type}: {'; '.join(parts)}"
+        case _:
+            assert_never(strategy)
+    return f"{words}: {reason}" if reason else words
+
+
+def suggestion_words(suggestion: reflection.RemediationStep | str) -> str:
+    """A suggestion on one line."""
+    if isinstance(suggestion, str):
+        return suggestion
+    step = suggestion.step
+    at = f" before {suggestion.insert_before}" if suggestion.insert_before else ""
+    at = at or (f" after {suggestion.insert_after}" if suggestion.insert_after else "")
+    return f"{step.step_id} {step.tool_id or step.instruction}{at}"

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypeVar
 
 from surefoot.core.plan.accept import edit_faults, edited
 from surefoot.core.plan.edits import edit_of
@@ -36,12 +35,11 @@ from surefoot.core.state.state import DueLimit, Planning, State
 from surefoot.core.state.stuck import count, record_and_check, reset
 from surefoot.core.state.turn import changed
 from surefoot.core.text import shortened
-from surefoot.types.config import Budget
 from surefoot.types.events import Event, InStep, RunEnded, StepLimitReached
 from surefoot.types.guard_events import BranchCommitted
 from surefoot.types.moves import Act, Ask, Move, Record, Think, Within
 from surefoot.types.outcomes import Completed, CompletedPartial, Ending, Failed, Stopped
-from surefoot.types.plan import ANSWER, PlanConfig, Reopen, StepErrorClass
+from surefoot.types.plan import ANSWER, Reopen, StepErrorClass
 from surefoot.types.plan_events import Escalated, PlanEdited, ProposalRefused, StepEnded, StepStarted
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.reflection import SkipSteps
@@ -59,30 +57,10 @@ _BETWEEN: frozenset[StepErrorClass] = frozenset({"transient", "timeout", "server
 """Errors of what lies between a tool and what it reaches: they say nothing about the step."""
 
 
-Limit = TypeVar("Limit", int | None, float | None)
-
-
-# ------------------------------------------------------------------ what is used up
-
-
 def spent(state: State, planning: Planning) -> str:
     """The limit at which nothing new begins, whatever it is (R17); "" while it is not reached."""
-    times = [one for one in (planning.config.deadline_s, state.config.budget.max_seconds) if one is not None]
-    return "deadline" if times and state.elapsed_s >= min(times) else ""
-
-
-def budget_of(budget: Budget, plan: PlanConfig) -> Budget:
-    """What a planned run may use: its budget, and no more than its plan may."""
-    return replace(
-        budget,
-        max_tokens=_least(budget.max_tokens, plan.max_tokens),
-        max_cost_usd=_least(budget.max_cost_usd, plan.max_cost_usd),
-        max_seconds=_least(budget.max_seconds, plan.deadline_s),
-    )
-
-
-def _least(one: Limit, other: Limit) -> Limit:
-    return min((each for each in (one, other) if each is not None), default=one)
+    most_s = planning.loops.budget.max_seconds
+    return "deadline" if most_s is not None and state.elapsed_s >= most_s else ""
 
 
 def turns_so_far(state: State, planning: Planning) -> int:
@@ -95,13 +73,11 @@ def llm_spent(state: State, planning: Planning, *, last: bool = False, asked: in
 
     `asked` are the requests that have begun and not come back. With `last` it is the answer that is asked for.
     """
-    config, budget, made = planning.config, state.config.budget, turns_so_far(state, planning)
-    tokens = [limit for limit in (config.max_tokens, budget.max_tokens) if limit is not None]
-    costs = [limit for limit in (config.max_cost_usd, budget.max_cost_usd) if limit is not None]
+    config, budget, made = planning.config, planning.loops.budget, turns_so_far(state, planning)
     share = 1 + asked / made if made else 1.0
-    if tokens and state.usage.total_tokens * share >= min(tokens):
+    if budget.max_tokens is not None and state.usage.total_tokens * share >= budget.max_tokens:
         return "token_budget"
-    if costs and (state.usage.cost_usd or 0.0) * share >= min(costs):
+    if budget.max_cost_usd is not None and (state.usage.cost_usd or 0.0) * share >= budget.max_cost_usd:
         return "cost_budget"
     kept = 1 if config.answer == "auto" and not last else 0
     return "llm_budget" if config.max_llm_calls is not None and made + asked >= config.max_llm_calls - kept else ""
@@ -136,9 +112,6 @@ def calls_left(planning: Planning) -> int | None:
     children = planning.children.values()
     to_come = sum(bool(child.calls) and not child.calls[0].attempts and not child.done for child in children)
     return None if most is None else most - planning.stats.tool_calls - to_come
-
-
-# ------------------------------------------------------------------ how often a step may be tried
 
 
 def set_limits(state: State) -> StepIterationConfig | None:
@@ -223,9 +196,6 @@ def same_error(record: StepRecord) -> tuple[ProposalRefused, StepLimitReached, E
         StepLimitReached(name, record.attempt, told, "max", action=LimitAction.Replan),
         Escalated(name, record.cause),
     )
-
-
-# ------------------------------------------------------------------ how the run ends
 
 
 def done(planning: Planning) -> Completed | CompletedPartial:

@@ -81,9 +81,6 @@ def after_all_tries(state: State, planning: Planning, about: str) -> tuple[Event
     return Failed("invalid_strategy", told)
 
 
-# ------------------------------------------------------------------ of a step
-
-
 def step_reflected(
     state: State, planning: Planning, step_id: str, given: forms.Object
 ) -> tuple[ProposalRefused | StepReflected, ...]:
@@ -155,9 +152,6 @@ def _told(record: StepRecord, given: forms.Object, action: StepAction) -> StepRe
     return StepReflected(name, record.attempt, decision, reflection, notes=tuple(notes))
 
 
-# ------------------------------------------------------------------ of the run
-
-
 def run_reflected(
     state: State, planning: Planning, given: forms.Object
 ) -> tuple[ProposalRefused | RunReflected | PlanEdited, ...]:
@@ -216,9 +210,6 @@ def run_reflected(
 
 def _invalid(faults: Sequence[str]) -> ProposalRefused:
     return ProposalRefused("overall_reflection", "invalid_strategy", accept.listed(faults))
-
-
-# ------------------------------------------------------------------ progress
 
 
 def idle_rounds(planning: Planning, cause: Cause) -> int:

@@ -14,9 +14,20 @@ from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.child import UnresolvedError, resolved
 from surefoot.core.plan.choose import listed_names, previous_tools
 from surefoot.core.plan.edits import superseded_by
-from surefoot.core.plan.history import clipped, current_round, fields_of, framed, history, title_of
+from surefoot.core.plan.history import (
+    cause_words,
+    clipped,
+    current_round,
+    fields_of,
+    framed,
+    guidance_text,
+    history,
+    named,
+    refusal_words,
+    suggestion_words,
+    title_of,
+)
 from surefoot.core.plan.schemas import is_small, schema_for
-from surefoot.core.plan.words import cause_words, guidance_text, named, refusal_words, suggestion_words
 from surefoot.core.state.plans import BLOCKED
 from surefoot.core.state.state import Planning, State, subset
 from surefoot.core.text import json_text
@@ -102,9 +113,6 @@ def prompt_for(state: State, planning: Planning, kind: ProposalKind, about: str)
     return PlanPrompt(template, "\n\n".join(parts), schema_for(state, planning, kind, about))
 
 
-# ------------------------------------------------------------------ the task
-
-
 def _of_task(state: State, planning: Planning) -> list[str]:
     task = state.task or Task("")
     context = task.context
@@ -137,9 +145,6 @@ def _of_task(state: State, planning: Planning) -> list[str]:
 def _noted(planning: Planning) -> list[str]:
     """What a person has said about a plan: words of the user."""
     return [f"The user has rejected the last plan and says:\n{_lines(planning.noted)}"] if planning.noted else []
-
-
-# ------------------------------------------------------------------ tools
 
 
 def _listed(state: State, planning: Planning) -> str:
@@ -179,9 +184,6 @@ def _of_tools(state: State, names: Sequence[str], title: str, tell: Callable[[To
         for server, some in lines.items()
     ]
     return "\n".join((f"{title}:", *(shown or ["none"])))
-
-
-# ------------------------------------------------------------------ reflections
 
 
 def reflection_context(state: State, planning: Planning, step_id: str) -> reflection.ReflectionContext:
@@ -282,9 +284,6 @@ def _shown_step(step: PlanStep) -> dict[str, object]:
         "dependencies": list(step.dependencies),
         **({"must_succeed": True} if step.must_succeed else {}),
     }
-
-
-# ------------------------------------------------------------------ planning anew
 
 
 def _again(state: State, planning: Planning) -> list[str]:

@@ -121,9 +121,6 @@ def is_small(state: State) -> bool:
     return speaker is not None and speaker.traits.get(REQUIRED_ONLY) == "no"
 
 
-# ------------------------------------------------------------------ steps
-
-
 def _places(planning: Planning, maker: _Maker) -> dict[str, Schema]:
     not_done = tuple(name for name in planning.live if not planning.steps[name].is_done)
     return {
@@ -213,9 +210,6 @@ def _referable(node: Schema, depth: int, maker: _Maker) -> Schema:
     return {"anyOf": [inner, _REFERENCE]}
 
 
-# ------------------------------------------------------------------ what follows
-
-
 def _strategies(planning: Planning, maker: _Maker) -> list[Schema]:
     """Those that this plan admits, the smallest first."""
     records = [planning.steps[name] for name in planning.live]
@@ -244,9 +238,6 @@ def _strategies(planning: Planning, maker: _Maker) -> list[Schema]:
         for name, (_, form) in forms.STRATEGIES.items()
         if name in own
     ]
-
-
-# ------------------------------------------------------------------ parts
 
 
 def _object(**fields: Schema) -> dict[str, object]:

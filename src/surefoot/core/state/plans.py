@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from surefoot.core.text.similar import normal
-from surefoot.types.config import LoopConfig
+from surefoot.core.text.look import normal
+from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.dataclass import dataclass, field
 from surefoot.types.plan import WITHOUT_TOOLS, PlanStep, ProposalKind, StepError, StepExecutionResult, StepStatus
 from surefoot.types.plan_events import StepReflected
@@ -151,11 +151,15 @@ _NUMBER = re.compile(r"[0-9]+")
 
 
 class Loops(NamedTuple):
-    """How steps are run: the loop of a call, of other steps, and of one that writes the answer."""
+    """How steps are run: the loop of a call, of other steps, and of one that writes the answer.
+
+    `budget` is what the whole run may use: its own, and no more than its plan may.
+    """
 
     tool: LoopConfig = LoopConfig()
     words: LoopConfig = LoopConfig()
     answer: LoopConfig = LoopConfig()
+    budget: Budget = Budget()
 
 
 class Tries(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from surefoot.core.state import trail
 from surefoot.core.state.lookup import Lookup
-from surefoot.core.text.similar import likeness, normal
+from surefoot.core.text.look import likeness, normal
 from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.progress import CONTINUE, StepDecision, StepIterationConfig
 

@@ -27,7 +27,7 @@ from typing import cast
 from unicodedata import normalize
 
 from surefoot.core.text import json_text
-from surefoot.core.text.similar import masked
+from surefoot.core.text.look import masked
 from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.progress import CONTINUE, StepDecision, StepIterationConfig, Verdict
 

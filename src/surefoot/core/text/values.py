@@ -11,9 +11,8 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from string import ascii_uppercase
 
-from surefoot.core.text.dates import dates_in
 from surefoot.core.text.look import folded, normal_text, without_format
-from surefoot.core.text.words import late, table
+from surefoot.core.text.words import dates_in, late, table
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.rules import ValueKind
 

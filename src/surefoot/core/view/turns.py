@@ -14,7 +14,6 @@ from typing import cast, get_args
 
 import orjson
 
-from surefoot.core.parse.faults import tell_warnings
 from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, in_brackets, plain, unended
 from surefoot.core.parse.validate import validate
 from surefoot.core.select.index import index_of_catalogue
@@ -34,6 +33,7 @@ from surefoot.core.view.observations import (
     observed,
     shortened,
     tagged,
+    tell_warnings,
     told,
 )
 from surefoot.core.view.shape import FINISH

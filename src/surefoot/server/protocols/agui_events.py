@@ -13,7 +13,7 @@ from ag_ui import core as ui
 
 from surefoot.core.state.state import State
 from surefoot.core.state.turn import Call
-from surefoot.core.view.outcome import is_thought, shown_words
+from surefoot.core.view.step import is_before_calls, shown_words
 from surefoot.telling.calls import shown_call
 from surefoot.telling.plan import nodes_of
 from surefoot.telling.question import Question
@@ -165,7 +165,7 @@ class Frames:
             return []
         ident, words = self._id(state), shown_words(event.parsed, turn.outcome)
         told = self._more("reasoning", ident, visible(event.message.reasoning))
-        if words and not is_thought(event.parsed, turn.outcome):
+        if words and not is_before_calls(event.parsed, turn.outcome):
             self._last = visible(words)
             told += self._more("text", ident, self._last)
         self._live, self._again, self._is_deaf = {}, 0, False

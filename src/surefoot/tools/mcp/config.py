@@ -21,8 +21,8 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from surefoot.types import settings
-from surefoot.types.declaration import Declared, by_name, declarations, texts_by_name
 from surefoot.types.errors import ConfigError
+from surefoot.types.rules import Declared, by_name, declarations, texts_by_name
 from surefoot.types.settings import Settings, flag, or_none, row, seconds, setting, text, texts
 
 LONGEST_SERVER_NAME = 24

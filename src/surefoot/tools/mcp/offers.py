@@ -26,10 +26,10 @@ from surefoot.core.text import shortened
 from surefoot.core.text.json import pin_of
 from surefoot.tools.mcp.config import McpServer
 from surefoot.types.attachments import Attachment
-from surefoot.types.declaration import Declared
 from surefoot.types.errors import UsageError
 from surefoot.types.messages import ModelMessage
 from surefoot.types.plan import RESERVED
+from surefoot.types.rules import Declared
 from surefoot.types.tools import ToolSpec
 
 if TYPE_CHECKING:
