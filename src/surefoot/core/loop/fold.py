@@ -44,32 +44,7 @@ from surefoot.core.state.state import EMPTY, Call, SpeakerState, State, Turn, su
 from surefoot.core.state.turn import MOST_ATTEMPTS, Outcome, changed
 from surefoot.core.state.window import Fit, stretched
 from surefoot.core.view.step import calls_of, guidance, outcome_of
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallReused,
-    CallStarted,
-    ConventionsRead,
-    DoubtSettled,
-    DriverChanged,
-    Event,
-    InStep,
-    IntentAnchored,
-    ModelFailed,
-    ModelReplied,
-    ModelTraitLearnt,
-    PreHydrationComplete,
-    ReferencesFound,
-    RunEnded,
-    RunForked,
-    RunNoted,
-    RunResumed,
-    RunStarted,
-    StepLimitReached,
-    ToolsSelected,
-    ToolsShortlisted,
-    ValuesEndorsed,
-)
+from surefoot.types import events
 from surefoot.types.guard_events import JudgementMade, OfTree, PerceptionSanitised
 from surefoot.types.inner import CallPaused
 from surefoot.types.messages import ModelMessage
@@ -83,76 +58,76 @@ PROBE = "probe"
 """Who settles a doubt when it is not a person."""
 
 
-def fold(events: Iterable[Event], start: State = EMPTY) -> State:
+def fold(given: Iterable[events.Event], start: State = EMPTY) -> State:
     """Add events up into a state. Same events, same state; in one go or in parts."""
-    for event in events:
+    for event in given:
         start = _apply(start, event)
     return start
 
 
-def _apply(state: State, event: Event) -> State:
+def _apply(state: State, event: events.Event) -> State:
     match event:
-        case ModelReplied():
+        case events.ModelReplied():
             return _replied(state, event)
-        case CallJudged():
+        case events.CallJudged():
             return _judged(state, event)
-        case CallStarted(call_id, attempt):
+        case events.CallStarted(call_id, attempt):
             call = state.call(call_id)
             origin = (call.origin if call else "") or state.run_id
             state = _with_call(state, call_id, attempts=attempt, doubt="", origin=origin)
             return with_start(state, call_id) if state.gate is not None else state
-        case IntentAnchored() | ValuesEndorsed():
+        case events.IntentAnchored() | events.ValuesEndorsed():
             return heard(state, event)
-        case CallEnded(inner=inner):
+        case events.CallEnded(inner=inner):
             state = with_inner(state, event.call_id, inner) if inner is not None else state
             return _with_result(state, event.call_id, event.result, event.elapsed_s)
         case CallPaused(call_id, inner, elapsed_s):
             state = with_inner(state, call_id, inner)
             return _with_call(state, call_id, elapsed_s)
-        case CallReused(call_id, known_id):
+        case events.CallReused(call_id, known_id):
             answered = _with_call(
                 state, call_id, known=known_id, decision=Allow(), result=result_of(state, call_id, known_id)
             )
             return having_told(answered, call_id)
-        case RunStarted():
+        case events.RunStarted():
             return _started(state, event)
-        case ToolsSelected(selection=selection) if selection is not None:
+        case events.ToolsSelected(selection=selection) if selection is not None:
             return with_plan(state, event, _apply)
-        case ToolsSelected(visible):
+        case events.ToolsSelected(visible):
             offered = subset(state.tools, visible)
             return selected(changed(state, seen=state.seen + 1, offered=offered, heads={}), event)
-        case ModelTraitLearnt():
+        case events.ModelTraitLearnt():
             return having_learnt(state, event)
-        case ModelFailed():
+        case events.ModelFailed():
             return having_failed(state, event)
-        case DoubtSettled():
+        case events.DoubtSettled():
             return _settled(state, event)
-        case RunResumed() | RunForked() | DriverChanged() | RunNoted():
+        case events.RunResumed() | events.RunForked() | events.DriverChanged() | events.RunNoted():
             return _taken_up(state, event)
-        case ReferencesFound():
+        case events.ReferencesFound():
             return _found(state, event)
-        case PreHydrationComplete():
+        case events.PreHydrationComplete():
             planning = having_read(state.planning, event.message)
             return changed(state, seen=state.seen + 1, turn=None, hydrated=event, planning=planning, heads={})
-        case ConventionsRead():
+        case events.ConventionsRead():
             return _conventions(state, event)
-        case StepLimitReached():
+        case events.StepLimitReached():
             return limited(state, event) if state.planning is None else with_limit(state, event)
         case OfStep() if state.planning is None:
             return with_step(state, event)
-        case OfStep() | OfPlan() | ToolsShortlisted() | InStep():
+        case OfStep() | OfPlan() | events.ToolsShortlisted() | events.InStep():
             return with_tries(state, with_plan(state, event, _apply), event)
         case PerceptionSanitised() | JudgementMade():
             return with_stage(state, event)
         case OfTree():
             return with_tree(state, event)
-        case RunEnded(ending):
+        case events.RunEnded(ending):
             return changed(state, seen=state.seen + 1, ending=ending)
         case _:
             assert_never(event)
 
 
-def _started(state: State, event: RunStarted) -> State:
+def _started(state: State, event: events.RunStarted) -> State:
     """The state of a run that begins. One that follows another has its turns before it, and what the gate knows."""
     begun = changed(
         followed(state, event) if event.follows else state,
@@ -182,14 +157,16 @@ def _started(state: State, event: RunStarted) -> State:
     return changed(begun, speakers={**begun.speakers, **fits})
 
 
-def _taken_up(state: State, event: RunResumed | RunForked | DriverChanged | RunNoted) -> State:
-    if isinstance(event, DriverChanged | RunNoted):  # the run goes on as it is
-        notes = () if isinstance(event, DriverChanged) else ((state.steps + 1, event.text),)
+def _taken_up(
+    state: State, event: events.RunResumed | events.RunForked | events.DriverChanged | events.RunNoted
+) -> State:
+    if isinstance(event, events.DriverChanged | events.RunNoted):  # the run goes on as it is
+        notes = () if isinstance(event, events.DriverChanged) else ((state.steps + 1, event.text),)
         return changed(state, seen=state.seen + 1, notes=(*state.notes, *notes))
     taken = changed(
         with_config(state, event.config),
         seen=state.seen + 1,
-        run_id=event.run_id if isinstance(event, RunForked) else state.run_id,
+        run_id=event.run_id if isinstance(event, events.RunForked) else state.run_id,
         speakers={role: goes_on(kept, event.speakers.get(role)) for role, kept in state.speakers.items()},
         failure=None,
         plan=retried(state.plan),
@@ -201,11 +178,11 @@ def _taken_up(state: State, event: RunResumed | RunForked | DriverChanged | RunN
     turn = taken.turn
     if turn is not None and turn.outcome == "refused":  # whoever takes it up wants it asked again
         taken = changed(taken, turn=changed(turn, outcome="empty", _memo={}))
-    if event.journal or isinstance(event, RunForked):
+    if event.journal or isinstance(event, events.RunForked):
         taken = judged_again(taken, event)
         if taken.planning is not None:
             own = in_children(taken.planning, lambda child: changed(judged_again(child, event), run_id=taken.run_id))
-            is_own = event.journal == "own" and isinstance(event, RunResumed)
+            is_own = event.journal == "own" and isinstance(event, events.RunResumed)
             taken = changed(taken, planning=own if is_own else changed(own, signed=0))  # it was signed for another
     if event.effects:
         taken = with_effects(taken, event.effects)
@@ -218,7 +195,7 @@ def _taken_up(state: State, event: RunResumed | RunForked | DriverChanged | RunN
     return anew(taken) if state.ending is not None and state.stuck else taken
 
 
-def _found(state: State, event: ReferencesFound) -> State:
+def _found(state: State, event: events.ReferencesFound) -> State:
     calls = tuple(
         Call(f"0.{call.position}", f"prefetch_{call.position}", call.name, call.arguments, state.tools.get(call.name))
         for call in event.calls
@@ -228,7 +205,7 @@ def _found(state: State, event: ReferencesFound) -> State:
     return changed(state, seen=state.seen + 1, found=event, turn=spoken if calls else None, elapsed_s=elapsed_s)
 
 
-def _conventions(state: State, event: ConventionsRead) -> State:
+def _conventions(state: State, event: events.ConventionsRead) -> State:
     """What was told of the root stands before the task and is replaced there; the rest goes with the turn."""
     told, turn = state.conventions, state.turn
     planning = having_read(state.planning, event.message)
@@ -242,7 +219,7 @@ def _conventions(state: State, event: ConventionsRead) -> State:
     return changed(state, turn=changed(turn, conventions=message, _memo={}))
 
 
-def _replied(state: State, event: ModelReplied) -> State:
+def _replied(state: State, event: events.ModelReplied) -> State:
     outcome = outcome_of(state, event)
     calls, ids = calls_of(state, event)
     speaker = state.speakers[event.role]
@@ -268,7 +245,7 @@ def _replied(state: State, event: ModelReplied) -> State:
     return with_reply(changed(state, turn=turn), turn)
 
 
-def _judged(state: State, event: CallJudged) -> State:
+def _judged(state: State, event: events.CallJudged) -> State:
     decision = event.decision
     changes: dict[str, object] = {"decision": decision, "rule": event.rule}
     if event.grounds.digest:
@@ -291,7 +268,7 @@ def _judged(state: State, event: CallJudged) -> State:
     return answered(state, event.call_id, is_refused=isinstance(decision, Deny)) if event.by else state
 
 
-def _settled(state: State, event: DoubtSettled) -> State:
+def _settled(state: State, event: events.DoubtSettled) -> State:
     call, now_s = state.call(event.call_id), event.elapsed_s
     match event.outcome:
         case "done":
@@ -333,7 +310,7 @@ def _with_call(state: State, call_id: str, elapsed_s: float = 0.0, /, **changes:
     return with_settled(state) if is_settled and turn.role != PREFETCH else state
 
 
-def having_learnt(state: State, event: ModelTraitLearnt) -> State:
+def having_learnt(state: State, event: events.ModelTraitLearnt) -> State:
     """The state once something is known about an endpoint."""
     speakers, trail = dict(state.speakers), state.trail
     for role, speaker in state.speakers.items():
@@ -348,7 +325,7 @@ def having_learnt(state: State, event: ModelTraitLearnt) -> State:
     return changed(state, seen=state.seen + 1, speakers=speakers, trail=trail)
 
 
-def having_failed(state: State, event: ModelFailed) -> State:
+def having_failed(state: State, event: events.ModelFailed) -> State:
     """The state once a model gave no reply."""
     speaker = state.speakers[event.role]
     spent = speaker.usage + event.usage
@@ -367,7 +344,7 @@ def having_failed(state: State, event: ModelFailed) -> State:
     )
 
 
-def having_said(speaker: SpeakerState, event: ModelReplied, outcome: Outcome, fit: Fit) -> SpeakerState:
+def having_said(speaker: SpeakerState, event: events.ModelReplied, outcome: Outcome, fit: Fit) -> SpeakerState:
     """A speaker once it has replied: what counts in a row goes on or begins anew."""
     parsed, message = event.parsed, event.message
     is_fault = outcome == "fault" or (outcome == "calls" and not parsed.calls)

@@ -65,30 +65,16 @@ from surefoot.types import moves
 from surefoot.types.events import CallJudged, CallReused, CallStarted, Event, RunEnded
 from surefoot.types.guard import NO_GROUNDS, Grounds
 from surefoot.types.guard_events import PerceptionSanitised
-from surefoot.types.moves import (
-    Act,
-    Evaluate,
-    Find,
-    Hydrate,
-    Move,
-    Probe,
-    ReadConventions,
-    Record,
-    Shortlist,
-    Think,
-    Wait,
-    Within,
-)
 from surefoot.types.outcomes import Allow, Ask, Completed, CompletedPartial, Decision, Deny, Stopped
 from surefoot.types.plan import ANSWER, StepStatus
 from surefoot.types.ports import Durability
 from surefoot.types.prehydration import NEEDS_APPROVAL
 from surefoot.types.progress import LimitAction
 
-NONE_UNDER_WAY: frozenset[Move] = frozenset()
+NONE_UNDER_WAY: frozenset[moves.Move] = frozenset()
 
 
-def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tuple[Move, ...]:
+def next_moves(state: State, under_way: frozenset[moves.Move] = NONE_UNDER_WAY) -> tuple[moves.Move, ...]:
     """What to start now, besides what is under way. The first row that applies decides.
 
     Several moves come back only if they may be made side by side. None, and nothing under way, means that the run
@@ -111,13 +97,13 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         and (state.found or state.config.pre_hydration)
         and not (len(state.done) > state.begun or (state.turn is not None and state.turn.role != PREFETCH))
     ):
-        return (Find(),) if state.found is None else (Hydrate(),)
+        return (moves.Find(),) if state.found is None else (moves.Hydrate(),)
     if state.config.conventions is not None and (directory := unread_directory(state)) is not None:
-        return (ReadConventions(directory),)
+        return (moves.ReadConventions(directory),)
     if (answered := _handed_off(state)) is not None:
         return (answered if state.config.output_schema is None else in_shape(state, answered),)
     if state.limit_due:
-        return (Record((reached(state.limit_due[0], config_of(state).on_limit_reached),)),)
+        return (moves.Record((reached(state.limit_due[0], config_of(state).on_limit_reached),)),)
     if state.asked:
         return ()
     if state.stuck:
@@ -130,17 +116,17 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     return (move if state.gate is None else before_thinking(state, move),)
 
 
-def _planned(state: State, planning: Planning, under_way: frozenset[Move]) -> tuple[Move, ...]:
+def _planned(state: State, planning: Planning, under_way: frozenset[moves.Move]) -> tuple[moves.Move, ...]:
     made = plan_moves(state, planning, under_way, _ROWS)
     return made if state.config.output_schema is None else tuple(in_shape(state, one) for one in made)
 
 
-def _call_moves(state: State, still_open: list[Call], under_way: frozenset[Move]) -> tuple[Move, ...]:
+def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves.Move]) -> tuple[moves.Move, ...]:
     """What to start now while calls are open: the rows from the second to that of questions."""
     waiting = [c for c in still_open if not c.attempts or c.doubt == "not_done"]
     interrupted: list[Call] = []  # started, and nobody runs them: the process died in between
     if len(waiting) < len(still_open):
-        ours = {move.call_id for move in under_way if isinstance(move, Act | Probe)}
+        ours = {move.call_id for move in under_way if isinstance(move, moves.Act | moves.Probe)}
         interrupted = [c for c in still_open if c.attempts and c.doubt != "not_done" and c.id not in ours]
         if not waiting and not interrupted:
             return ()  # all of them run
@@ -153,9 +139,9 @@ def _call_moves(state: State, still_open: list[Call], under_way: frozenset[Move]
             if not isinstance(refusal := check(state, call), Allow):
                 return (_judged(state, call.id, refusal, check.__name__),)
     if again:
-        return tuple(Act(c.id) for c in again)
+        return tuple(moves.Act(c.id) for c in again)
     if interrupted:
-        return tuple(Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubt)
+        return tuple(moves.Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubt)
     for call in still_open:  # one by one: each sees the verdicts before it
         if call.decision is None:
             if call is not still_open[0] and is_unsure(state, still_open, call):
@@ -175,41 +161,41 @@ def _call_moves(state: State, still_open: list[Call], under_way: frozenset[Move]
         most, fetching = state.config.max_concurrent_tools, state.config.pre_hydration
         if fetching is not None and state.turn is not None and state.turn.role == PREFETCH:
             most = fetching.max_concurrency
-        return tuple([Act(c.id) for c in begins][: max(0, most - running)])
+        return tuple([moves.Act(c.id) for c in begins][: max(0, most - running)])
     if running or not isinstance(waiting[0].decision, Allow):  # as soon as one has an effect, all go one after another
         return ()
-    return (Act(waiting[0].id),)
+    return (moves.Act(waiting[0].id),)
 
 
-def _when_stuck(state: State) -> Move:
+def _when_stuck(state: State) -> moves.Move:
     """The end of a stuck run, with what there is of an answer; it may be asked for first. Never `completed`."""
     if config_of(state).on_limit_reached != LimitAction.AnswerNow:
-        return Record((RunEnded(Stopped(state.stuck, proposed(state))),))
+        return moves.Record((RunEnded(Stopped(state.stuck, proposed(state))),))
     match SPEAKERS[state.reasoner](state):
-        case Record((RunEnded(Completed(answer) | CompletedPartial(answer) | Stopped(_, answer)),)):
-            return Record((RunEnded(Stopped(state.stuck, answer)),))
+        case moves.Record((RunEnded(Completed(answer) | CompletedPartial(answer) | Stopped(_, answer)),)):
+            return moves.Record((RunEnded(Stopped(state.stuck, answer)),))
         case move:
             return move
 
 
-def _handed_off(state: State) -> Record | None:
+def _handed_off(state: State) -> moves.Record | None:
     """The end of a run that has handed its task off to another agent, which has answered. No step of a plan does."""
     if state.turn is None or state.plan is not None or state.planning is not None:
         return None
     for call in state.calls:
         if call.spec is not None and call.spec.delegates == "hand_off" and call.result and not call.result.is_error:
             answer, why = call.result.content, call.result.error
-            return Record((RunEnded(CompletedPartial(answer, why) if why else Completed(answer)),))
+            return moves.Record((RunEnded(CompletedPartial(answer, why) if why else Completed(answer)),))
     return None
 
 
-def _staged(state: State, gate: GateRecord) -> tuple[Move, ...]:
+def _staged(state: State, gate: GateRecord) -> tuple[moves.Move, ...]:
     """What a stage of the guard has to see before anybody goes on: the user's words first, then each new result.
 
     What is not shown of a result is told once nothing is under way, since what ends at once is put on record at once.
     """
     if gate.hidden:
-        return (Record((PerceptionSanitised(*gate.hidden[0]),)),)
+        return (moves.Record((PerceptionSanitised(*gate.hidden[0]),)),)
     if _is_unread(gate) and state.steps == state.begun and state.found is None:
         return (moves.Ask("anchor"),)
     return tuple(moves.Ask("sanitise", call_id) for call_id in unread(state))
@@ -234,7 +220,7 @@ def standing(state: State) -> Literal["approval", "in_doubt", ""]:
     return ""
 
 
-def _verdict(state: State, call: Call) -> Record | moves.Ask:
+def _verdict(state: State, call: Call) -> moves.Record | moves.Ask:
     """A call whose result is known gets it (`core/state/repeats.py`), unless it is refused anyway."""
     if state.turn is not None and state.turn.role == PREFETCH:
         decision, rule, grounds = judge(state, call)  # nobody is asked before a run has begun
@@ -248,32 +234,32 @@ def _verdict(state: State, call: Call) -> Record | moves.Ask:
         return _judged(state, call.id, sign, RULE)
     may_run = not state.barred or isinstance(failed_before(state, call), Allow)
     if may_run and tools_now(state).get(call.name) is not None and (known := answered_by(state, call)):
-        return Record((CallReused(call.id, known),))
+        return moves.Record((CallReused(call.id, known),))
     if state.gate is not None and is_unheard(state, call):
         return moves.Ask("judge", call.id)
     return _judged(state, call.id, *judge(state, call))
 
 
-def announce(move: Move, state: State) -> tuple[Event, ...]:
+def announce(move: moves.Move, state: State) -> tuple[Event, ...]:
     """What has to be on record before a move is made; of `Record` that is all there is to it."""
     match move:
-        case Act(call_id):
+        case moves.Act(call_id):
             call = state.call(call_id)
             return (CallStarted(call_id, attempt=(call.attempts if call else 0) + 1),)
-        case Record(events):
+        case moves.Record(events):
             return events
-        case Within(step_id, _, inner):
+        case moves.Within(step_id, _, inner):
             child = state.planning.children.get(step_id) if state.planning is not None else None
             return () if child is None else tuple(in_step(child, event) for event in announce(inner, child))
-        case Think() | Probe() | Find() | Hydrate() | ReadConventions() | moves.Ask():
+        case moves.Think() | moves.Probe() | moves.Find() | moves.Hydrate() | moves.ReadConventions() | moves.Ask():
             return ()
-        case Shortlist() | Wait() | Evaluate():
+        case moves.Shortlist() | moves.Wait() | moves.Evaluate():
             return ()
         case _:
             assert_never(move)
 
 
-def _judged(state: State, call_id: str, decision: Decision, rule: str, grounds: Grounds = NO_GROUNDS) -> Record:
+def _judged(state: State, call_id: str, decision: Decision, rule: str, grounds: Grounds = NO_GROUNDS) -> moves.Record:
     """A verdict, with who has asked for the calls of the newest turn."""
     step, turn = state.running_step, state.turn
     origin: Literal["model", "prefetch", "plan", "branch"] = "model"
@@ -283,18 +269,18 @@ def _judged(state: State, call_id: str, decision: Decision, rule: str, grounds: 
         origin = "branch"
     elif step is not None and step.kind == "tool":
         origin = "plan"
-    return Record((CallJudged(call_id, decision, rule, origin=origin, grounds=grounds),))
+    return moves.Record((CallJudged(call_id, decision, rule, origin=origin, grounds=grounds),))
 
 
-def durability(move: Move, state: State) -> Durability:
+def durability(move: moves.Move, state: State) -> Durability:
     """How safe the announcement must be before the move is made (DESIGN, "Rules that the journal keeps")."""
     match move:
-        case Act(call_id):
+        case moves.Act(call_id):
             call = state.call(call_id)
             return "written" if call and call.spec and call.spec.may_repeat else "synced"
-        case Within(step_id, _, inner) if state.planning is not None and step_id in state.planning.children:
+        case moves.Within(step_id, _, inner) if state.planning is not None and step_id in state.planning.children:
             return durability(inner, state.planning.children[step_id])
-        case Record((RunEnded(),)):
+        case moves.Record((RunEnded(),)):
             return "written"
         case _:
             return "soon"
@@ -366,10 +352,10 @@ def status_of(state: State, step_id: str, *, is_driven: bool = False) -> StepSta
     if record.status != "running" or child is None:
         return record.status
     own = with_whole(child, state)
-    acting: frozenset[Move] = frozenset()
+    acting: frozenset[moves.Move] = frozenset()
     if is_driven:
         started = (one for one in own.calls if one.is_open and not one.is_waiting and one.doubt != "unknown")
-        acting = frozenset(Act(one.id) for one in started)
+        acting = frozenset(moves.Act(one.id) for one in started)
     if acting or next_moves(own, acting):
         return "running"
     match standing(own):

@@ -18,6 +18,7 @@ from surefoot.core.loop.read import read_reply
 from surefoot.core.plan.child import with_whole
 from surefoot.core.state.state import EMPTY, State
 from surefoot.core.view.shape import as_recorded
+from surefoot.types import moves
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.events import (
     CallEnded,
@@ -44,21 +45,6 @@ from surefoot.types.events import (
 )
 from surefoot.types.guard_events import BranchCommitted, HypothesesMade, JudgementMade, PerceptionSanitised
 from surefoot.types.inner import CallPaused
-from surefoot.types.moves import (
-    Act,
-    Ask,
-    Evaluate,
-    Find,
-    Hydrate,
-    Move,
-    Probe,
-    ReadConventions,
-    Shortlist,
-    Think,
-    Wait,
-    Within,
-    WorldMove,
-)
 from surefoot.types.outcomes import Cancelled
 from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated, StepStarted
 
@@ -77,7 +63,7 @@ class Replayed:
 def replay(recorded: Sequence[Event]) -> Replayed:
     """Replay all records of a run. Costs O(records); makes no model and no tool call."""
     state = EMPTY
-    under_way: frozenset[Move] = frozenset()
+    under_way: frozenset[moves.Move] = frozenset()
     due: list[Event] = []
     out: list[Event] = []
     given = _given(recorded)
@@ -119,12 +105,12 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     return Replayed(tuple(out), state)
 
 
-def _next(state: State, under_way: frozenset[Move]) -> tuple[frozenset[Move], list[Event]]:
+def _next(state: State, under_way: frozenset[moves.Move]) -> tuple[frozenset[moves.Move], list[Event]]:
     """What is under way once all has begun that may, and what announces that."""
     told: list[Event] = []
     for move in next_moves(state, under_way):
         told += announce(move, state)
-        if isinstance(move, WorldMove):
+        if isinstance(move, moves.WorldMove):
             under_way |= {move}
     return under_way, told
 
@@ -156,27 +142,29 @@ def _is_said(event: Event, *, after_said: bool) -> bool:
             return isinstance(inner, PlanSigned | RunNoted | ValuesEndorsed)
 
 
-def _is_outcome(event: Event, move: Move) -> bool:
+def _is_outcome(event: Event, move: moves.Move) -> bool:
     match move:
-        case Within(step_id, attempt, inner) if isinstance(event, InStep):
+        case moves.Within(step_id, attempt, inner) if isinstance(event, InStep):
             return (event.step_id, event.attempt) == (step_id, attempt) and _is_outcome(event.event, inner)
-        case Think(step, role) if isinstance(event, ModelReplied):
+        case moves.Think(step, role) if isinstance(event, ModelReplied):
             return (event.step, event.role) == (step, role)
-        case Think() | Ask() if isinstance(event, ModelFailed | ModelTraitLearnt):
+        case moves.Think() | moves.Ask() if isinstance(event, ModelFailed | ModelTraitLearnt):
             return _may_fail(move)
         case _:
             return came_of(event, move)
 
 
 def _again(
-    state: State, event: Event, under_way: frozenset[Move], due: list[Event]
-) -> tuple[Event | None, frozenset[Move]]:
+    state: State, event: Event, under_way: frozenset[moves.Move], due: list[Event]
+) -> tuple[Event | None, frozenset[moves.Move]]:
     """What comes out where `event` was recorded, and what is under way after it."""
     if due:  # what is announced together is appended together, before anything can come back from the world
         return due[0], under_way
     match event:
         case ModelReplied(step=step, role=role):
-            move = next((m for m in under_way if isinstance(m, Think) and m.step == step and m.role == role), None)
+            move = next(
+                (m for m in under_way if isinstance(m, moves.Think) and m.step == step and m.role == role), None
+            )
             if move is None:
                 return None, under_way
             return _read_again(state, event, move), under_way - {move}
@@ -190,12 +178,16 @@ def _again(
             child = state.planning.children.get(event.step_id) if state.planning is not None else None
             if child is None:
                 return event, under_way
-            mine = {move.move: move for move in under_way if isinstance(move, Within) and move.step_id == event.step_id}
+            mine = {
+                move.move: move
+                for move in under_way
+                if isinstance(move, moves.Within) and move.step_id == event.step_id
+            }
             got, left = _again(with_whole(child, state), event.event, frozenset(mine), [])
             under_way -= {move for inner, move in mine.items() if inner not in left}
             return (replace(event, event=got) if got is not None else None), under_way  # pyright: ignore[reportArgumentType]  # of a step
         case DoubtSettled(call_id):  # the attempt has come to nothing that anybody knows, and its probe has answered
-            return event, under_way - {Act(call_id), Probe(call_id)}
+            return event, under_way - {moves.Act(call_id), moves.Probe(call_id)}
         case IntentAnchored(asking=None) | ProposalMade(by="developer"):
             return event, under_way
         case RunStarted() | RunResumed() | RunForked() | DriverChanged() | ToolsSelected():
@@ -205,43 +197,43 @@ def _again(
             return (event, under_way - {made}) if made is not None else (None, under_way)
 
 
-def _may_fail(move: Move) -> bool:
+def _may_fail(move: moves.Move) -> bool:
     """Whether a model that gives no reply is on record as such: one who speaks, or proposes."""
-    return isinstance(move, Think) or (isinstance(move, Ask) and move.proposal is not None)
+    return isinstance(move, moves.Think) or (isinstance(move, moves.Ask) and move.proposal is not None)
 
 
-def came_of(event: Event, move: Move) -> bool:
+def came_of(event: Event, move: moves.Move) -> bool:
     """Whether an event is what came of a move that touches the world, but for a reply."""
     match move:
-        case Act(call_id):
+        case moves.Act(call_id):
             return isinstance(event, CallEnded | CallPaused) and event.call_id == call_id
-        case Probe(call_id):
+        case moves.Probe(call_id):
             return isinstance(event, DoubtSettled) and event.call_id == call_id
-        case Find():
+        case moves.Find():
             return isinstance(event, ReferencesFound)
-        case Hydrate():
+        case moves.Hydrate():
             return isinstance(event, PreHydrationComplete)
-        case ReadConventions(directory):
+        case moves.ReadConventions(directory):
             return isinstance(event, ConventionsRead) and event.directory == directory
-        case Ask("anchor"):
+        case moves.Ask("anchor"):
             return isinstance(event, IntentAnchored) and event.asking is not None
-        case Ask("sanitise", about):
+        case moves.Ask("sanitise", about):
             return isinstance(event, PerceptionSanitised) and event.asking is not None and event.call_id == about
-        case Ask("judge", about):
+        case moves.Ask("judge", about):
             return isinstance(event, JudgementMade) and event.call_id == about
-        case Ask("branches", about):
+        case moves.Ask("branches", about):
             return isinstance(event, HypothesesMade) and event.tree.tree_id == about
-        case Ask("choice", about):
+        case moves.Ask("choice", about):
             return isinstance(event, BranchCommitted) and event.asking is not None and event.decision.tree_id == about
-        case Ask(kind, about):
+        case moves.Ask(kind, about):
             return isinstance(event, ProposalMade) and (event.kind, event.about) == (kind, about)
-        case Within(step_id, attempt, inner) if isinstance(event, InStep):
+        case moves.Within(step_id, attempt, inner) if isinstance(event, InStep):
             return (event.step_id, event.attempt) == (step_id, attempt) and came_of(event.event, inner)
-        case Shortlist():
+        case moves.Shortlist():
             return isinstance(event, ToolsShortlisted)
-        case Wait(step_id, attempt):
+        case moves.Wait(step_id, attempt):
             return isinstance(event, StepStarted) and (event.step_id, event.attempt) == (step_id, attempt)
-        case Evaluate(name):
+        case moves.Evaluate(name):
             return isinstance(event, RunEvaluated) and event.evaluation.name == name
         case _:  # a reply, which is parsed anew; the other moves only record
             return False
@@ -277,13 +269,13 @@ def _taken(state: State, event: Event) -> Event | None:
             call = state.call(call_id)
             return event if call is not None and call.is_open else None
         case ModelReplied(step=step, role=role) if role in state.speakers:
-            return _read_again(state, event, Think(step, role))
+            return _read_again(state, event, moves.Think(step, role))
         case RunEnded() | InStep():
             return event
         case _:
             return None
 
 
-def _read_again(state: State, event: ModelReplied, move: Think) -> ModelReplied:
+def _read_again(state: State, event: ModelReplied, move: moves.Think) -> ModelReplied:
     parsed = as_recorded(read_reply(state, move, event.message), event.parsed)
     return replace(event, parsed=parsed, mode=state.speakers[move.role].mode, want=move.want)

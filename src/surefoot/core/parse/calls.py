@@ -14,7 +14,7 @@ from typing import Literal
 
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, decode, same_json
 from surefoot.core.parse.marks import DEFAULT_LABELS, Labels
-from surefoot.core.parse.objects import LENIENT, NEVER, NO_WARNINGS, Closing, Rules, Value, read
+from surefoot.core.parse.objects import LENIENT, NO_WARNINGS, Rules, Value, read
 from surefoot.core.parse.scan import MOST_CALLS, Seeker, first_bracket, inside_fence, skip_blanks
 from surefoot.core.parse.schema import properties_of, type_name, types_of
 from surefoot.core.parse.toolset import Offered, unwrapped, without_escapes
@@ -46,8 +46,9 @@ class Reading:
         """What may be forgiven in a value whose form ends at one of `marks`, or has no mark and ends with the text."""
         if self.repair == "strict":
             return Rules(lossless=False, payloads=payloads)
-        closing = NEVER if self.cut else Closing(marks, at_end and self.stopped)
-        return Rules(closing=closing, payloads=payloads, is_call=is_call)
+        may_close = not self.cut
+        at_end = at_end and self.stopped and may_close
+        return Rules(marks=marks if may_close else (), at_end=at_end, payloads=payloads, is_call=is_call)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,21 +45,26 @@ _NAMES = frozenset({"name", "action"})
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
-    """Where missing brackets may be added: right before one of `marks`, and at the end of the text if `at_end`."""
+class Rules:
+    """What may be forgiven in a value: `lossless` is rung 2.
 
+    Missing brackets may be added right before one of `marks`, and at the end of the text if `at_end`. `is_call`: the
+    value is a call or holds calls, and not the arguments of one, so that its `name` is a name.
+    """
+
+    lossless: bool = True
     marks: tuple[str, ...] = ()
     at_end: bool = False
+    payloads: bool = False
+    is_call: bool = False
 
 
-NEVER = Closing()
+LENIENT = Rules()
 
 
-def mend(
-    text: str, start: int, closing: Closing = NEVER, *, payloads: bool = False, is_call: bool = False
-) -> tuple[object, int, frozenset[Repair]]:
+def mend(text: str, start: int, rules: Rules) -> tuple[object, int, frozenset[Repair]]:
     """The value that begins exactly at `start`, its end, and what had to be forgiven. Raises `NotJsonError`."""
-    reader = _Reader(text, start, closing, payloads=payloads, is_call=is_call)
+    reader = _Reader(text, start, rules)
     try:
         value = reader.value(0)
     except RecursionError as error:
@@ -74,13 +79,12 @@ def mend(
 class _Reader:
     """One pass over one value. `at` is the place of the next sign."""
 
-    __slots__ = ("_closing", "_is_call", "_payloads", "_text", "_tokens", "at", "repairs")
+    __slots__ = ("_is_call", "_rules", "_text", "_tokens", "at", "repairs")
 
-    def __init__(self, text: str, start: int, closing: Closing, *, payloads: bool, is_call: bool) -> None:
+    def __init__(self, text: str, start: int, rules: Rules) -> None:
         self._text = text
-        self._closing = closing
-        self._payloads = payloads
-        self._is_call = is_call
+        self._rules = rules
+        self._is_call = rules.is_call
         self._tokens = 0
         self.at = start
         self.repairs: set[Repair] = set()
@@ -104,7 +108,7 @@ class _Reader:
                 if not self._comma("]"):
                     break
             return items
-        if self._payloads and text.startswith(PAYLOAD_START, at + (sign in _CLOSERS)):
+        if self._rules.payloads and text.startswith(PAYLOAD_START, at + (sign in _CLOSERS)):
             quoted = sign in _CLOSERS
             start = at + quoted + len(PAYLOAD_START)
             end = text.find(PAYLOAD_END, start)
@@ -199,9 +203,7 @@ class _Reader:
         if sign == bracket:
             self.at += 1
             return False
-        if (self._closing.at_end and not sign) or (
-            self._closing.marks and self._text.startswith(self._closing.marks, self.at)
-        ):
+        if (self._rules.at_end and not sign) or self._text.startswith(self._rules.marks, self.at):
             self.repairs.add("bracket")
             return False
         raise self._unexpected()
@@ -295,22 +297,6 @@ _STRICT_MAY: frozenset[Repair] = frozenset({"braces", "payload_quotes"})
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """What may be forgiven in a value: `lossless` is rung 2, `closing` says where brackets may be missing.
-
-    `is_call`: the value is a call or holds calls, and not the arguments of one, so that its `name` is a name.
-    """
-
-    lossless: bool = True
-    closing: Closing = NEVER
-    payloads: bool = False
-    is_call: bool = False
-
-
-LENIENT = Rules()
-
-
-@dataclass(frozen=True, slots=True)
 class Value:
     """A decoded value and its end. `repaired`: strict JSON says something else, or nothing."""
 
@@ -340,7 +326,7 @@ def read(text: str, start: int, rules: Rules = LENIENT) -> Value:
             raise
         refused = error
     try:
-        value, end, repairs = mend(text, start, rules.closing, payloads=rules.payloads, is_call=rules.is_call)
+        value, end, repairs = mend(text, start, rules)
     except NotJsonError as error:
         if refused is not None and not rules.lossless and not error.payload:
             raise refused from error

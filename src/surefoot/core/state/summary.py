@@ -5,21 +5,7 @@ from __future__ import annotations
 import re
 from typing import assert_never
 
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallStarted,
-    DoubtSettled,
-    Event,
-    InStep,
-    ModelFailed,
-    ModelReplied,
-    RunEnded,
-    RunForked,
-    RunResumed,
-    RunStarted,
-    ValuesEndorsed,
-)
+from surefoot.types import events
 from surefoot.types.guard_events import Asking
 from surefoot.types.inner import CallPaused, InnerRun
 from surefoot.types.messages import Usage
@@ -39,39 +25,39 @@ _SUMMARY_LAG = 32
 _SUMMARY_AGE_S = 1.0
 """What lists show of a driven run is at most so old, if anything has happened since."""
 
-_WORDS = (CallJudged, CallPaused, DoubtSettled, ValuesEndorsed, PlanSigned)
+_WORDS = (events.CallJudged, CallPaused, events.DoubtSettled, events.ValuesEndorsed, PlanSigned)
 _NOBODY = ("", "probe", "developer")
 
 
-def is_word(event: Event) -> bool:
+def is_word(event: events.Event) -> bool:
     """Whether that is a person's word about what the run waits for."""
-    inner = event.event if type(event) is InStep else event
+    inner = event.event if type(event) is events.InStep else event
     return isinstance(inner, _WORDS) and inner.by not in _NOBODY
 
 
-def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
+def summarise(before: RunSummary, event: events.Event, at: float) -> RunSummary:
     """The summary of a run once it has one more record, appended at `at`. Its cost does not grow with the run."""
-    inner = event.event if type(event) is InStep else event
+    inner = event.event if type(event) is events.InStep else event
     after = object.__new__(RunSummary)
     now = after.__dict__
     is_ready = isinstance(inner, _WORDS) and inner.by not in _NOBODY
     now.update(before.__dict__, changed_at=at, events=before.events + 1, standing="ready" if is_ready else "")
     now["elapsed_s"] = max(before.elapsed_s, getattr(inner, "elapsed_s", 0.0))
     match inner:
-        case CallEnded(inner=None):  # the most frequent tell nothing else
+        case events.CallEnded(inner=None):  # the most frequent tell nothing else
             pass
-        case CallJudged(decision=decision, by=by):
+        case events.CallJudged(decision=decision, by=by):
             if decision.kind == "ask":
                 now["questions"] = before.questions + 1
             elif by:
                 now["questions"] = max(0, before.questions - 1)
-        case CallEnded(inner=InnerRun() as spent) | CallPaused(inner=spent):
+        case events.CallEnded(inner=InnerRun() as spent) | CallPaused(inner=spent):
             now.update(requests=before.requests + spent.requests, usage=before.usage + spent.usage)
-        case ModelReplied():
+        case events.ModelReplied():
             now.update(requests=before.requests + inner.requests, usage=before.usage + inner.message.usage)
-        case CallStarted():
+        case events.CallStarted():
             now["calls"] = before.calls + (inner.attempt == 1)
-        case RunStarted():
+        case events.RunStarted():
             models = {role: speaker.model for role, speaker in inner.speakers.items()}
             now.update(run_id=inner.run_id, started_at=at, task=head(inner.task.text), models=models)
             now.update(agent=inner.agent, labels=inner.labels, questions=0)
@@ -80,19 +66,19 @@ def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
             if inner.follows:
                 now.update(parent=inner.follows, follows=True, status="running", reason="", answer="", elapsed_s=0.0)
                 now.update(requests=0, calls=0, usage=Usage())
-        case RunForked() | RunResumed():
+        case events.RunForked() | events.RunResumed():
             models = {**before.models, **{role: speaker.model for role, speaker in inner.speakers.items()}}
             now.update(models=models, status="running", reason="", answer="")
-            if isinstance(inner, RunForked):
+            if isinstance(inner, events.RunForked):
                 now.update(run_id=inner.run_id, started_at=at, parent=inner.parent, follows=False)
                 now.update(agent=inner.agent or before.agent, labels=inner.labels, questions=0)
         case ProposalMade():
             asked = inner.requests if inner.by == "model" else 0
             now.update(requests=before.requests + asked, usage=before.usage + inner.message.usage)
-        case ModelFailed(role=role, instead=instead):
+        case events.ModelFailed(role=role, instead=instead):
             models = before.models if instead is None else {**before.models, role: instead.model}
             now.update(usage=before.usage + inner.usage, models=models)
-        case RunEnded(ending) if event is inner:  # a step's loop ends so, too
+        case events.RunEnded(ending) if event is inner:  # a step's loop ends so, too
             answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
             reason = ending.by if isinstance(ending, Cancelled) else getattr(ending, "reason", "")
             now.update(status=ending.kind, reason=reason, answer=head(answer), questions=0)
