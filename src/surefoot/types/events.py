@@ -374,27 +374,11 @@ Event = (
     | RunForked
     | DriverChanged
     | RunNoted
-    | ToolsSelected
-    | ModelTraitLearnt
-    | ModelReplied
-    | ModelFailed
     | IntentAnchored
-    | CallJudged
-    | ValuesEndorsed
-    | CallReused
-    | CallStarted
-    | CallEnded
-    | CallPaused
-    | DoubtSettled
     | ReferencesFound
     | PreHydrationComplete
-    | ConventionsRead
-    | StepLimitReached
-    | StepEvent
-    | GuardEvent
-    | SpeculationEvent
-    | PlanEvent
     | ToolsShortlisted
+    | PlanEvent
     | InStep
-    | RunEnded
+    | StepInner
 )

@@ -52,7 +52,7 @@ ReplyWarning = Literal[
 class Fault:
     """Why a reply, or one call in it, cannot be used.
 
-    `detail` says what was wrong and where; `core.parse.faults.tell` makes the message of it that the model reads.
+    `detail` says what was wrong and where; `core.view.observations.tell` makes the message of it that the model reads.
     """
 
     kind: FaultKind

@@ -326,8 +326,8 @@ def _result(state: State, call: Call, own: Frame) -> str:
     assert result is not None  # noqa: S101  # only such are shown
     called = f"{attribute(call.name)} {json_text(call.arguments)[:LONGEST_ARGUMENTS]}"
     if is_ours(result):  # the arguments are a model's all the same
-        asked = own.around(plain(own.cleaned(called)), "the agent", in_view(state)[1])
-        return f"{asked}\n{plain(own.cleaned(f'{result.kind}: {result.content}'))[:LONGEST_RESULT]}"
+        told = plain(own.cleaned(f"{result.kind}: {result.content}"))[:LONGEST_RESULT]
+        return f"{own.shown(called, 'the agent', in_view(state)[1])}\n{told}"
     text = plain(frame.cleaned(f"{called}\n{result.kind}: {result.content}", is_error=result.is_error))
     return frame.around(text[:LONGEST_RESULT], attribute(result.source or call.name), result.trust)
 

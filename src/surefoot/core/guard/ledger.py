@@ -17,12 +17,12 @@ from surefoot.core.gate.slots import Words
 from surefoot.core.gate.sources import Known, Source
 from surefoot.core.parse.frames import hidden_in, key_of, nonce_of
 from surefoot.core.state.roles import SOLO, rounds_to_tell
-from surefoot.core.state.state import Exchange, State, Turn
+from surefoot.core.state.state import Exchange, State
 from surefoot.core.state.turn import changed
 from surefoot.core.text.records import index_of
 from surefoot.core.view.observations import is_ours
-from surefoot.core.view.step import calls_of, choosing_now, place_of
-from surefoot.types.events import CallJudged, IntentAnchored, ModelReplied, ToolsSelected, ValuesEndorsed
+from surefoot.core.view.step import choosing_now, place_of, unspoken
+from surefoot.types.events import CallJudged, IntentAnchored, ToolsSelected, ValuesEndorsed
 from surefoot.types.guard import BranchStatus, ConstraintSet, HypothesisBranch, IntentAnchor, Rejection
 from surefoot.types.guard_events import (
     Asking,
@@ -336,25 +336,18 @@ def _made(state: State, branch: HypothesisBranch) -> State:
 
     It is a round like one that was spoken: else a run that is never asked for words would have no last one.
     """
-    number = state.steps + 1
-    message = ModelMessage("assistant", calls=tuple(NativeCall("", branch.tool_name, a) for a in branch.argument_sets))
-    parsed = Parsed(
-        tuple(ParsedCall(at, branch.tool_name, a) for at, a in enumerate(branch.argument_sets)), format="native"
-    )
-    calls, ids = calls_of(state, ModelReplied(number, message, parsed, role=SOLO))
-    step_id = state.running_step.step_id if state.running_step is not None else ""
+    sets = branch.argument_sets
+    message = ModelMessage("assistant", calls=tuple(NativeCall("", branch.tool_name, one) for one in sets))
+    parsed = Parsed(tuple(ParsedCall(at, branch.tool_name, one) for at, one in enumerate(sets)), format="native")
     speaker = state.speakers[SOLO]
     state = changed(state, speakers={**state.speakers, SOLO: changed(speaker, rounds=speaker.rounds + 1)})
-    left, called = rounds_to_tell(state, SOLO), state.called
-    turn = Turn(number, message, parsed, "native", "any", SOLO, "calls", calls, left, step_id=step_id, called=called)
-    wire_ids, made = state.wire_ids.plus(ids), state.calls_made + len(calls)
-    return changed(state, done=state.turns, turn=turn, wire_ids=wire_ids, calls_made=made, failure=None)
+    return changed(unspoken(state, message, parsed, rounds_to_tell(state, SOLO)), failure=None)
 
 
 def with_inner(state: State, call_id: str, inner: InnerRun) -> State:
     """The state with what the run of an agent has used since it was last told of, and begun, which limits count."""
-    call, turn, gate = state.call(call_id), state.turn, state.gate
-    if call is None or turn is None:
+    call, gate = state.call(call_id), state.gate
+    if call is None:
         return state
     if gate is not None:
         own = tuple(one for one in gate.started if not one.call_id.startswith(f"{call_id}/"))
@@ -366,11 +359,6 @@ def with_inner(state: State, call_id: str, inner: InnerRun) -> State:
         gate = replace(gate, started=(*own, *begun)).with_noes(inner.refused)
     before = call.inner or InnerRun(inner.run_id)
     kept = replace(inner, usage=before.usage + inner.usage, requests=before.requests + inner.requests)
-    calls = tuple([changed(one, inner=kept) if one.id == call_id else one for one in turn.calls])
-    return changed(
-        state,
-        turn=changed(turn, calls=calls, _memo={}),
-        usage=state.usage + inner.usage,
-        requests=state.requests + inner.requests,
-        gate=gate,
-    )
+    state = state.with_calls(lambda one: changed(one, inner=kept) if one.id == call_id else one)
+    requests = state.requests + inner.requests
+    return changed(state, usage=state.usage + inner.usage, requests=requests, gate=gate)

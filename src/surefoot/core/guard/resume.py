@@ -73,27 +73,20 @@ def judged_again(state: State, event: RunResumed | RunForked) -> State:
     A person's yes was for the run that it was said in: of a fork, and of a foreign journal, it does not count. Nothing
     that a foreign journal says of an open call does, so what it says has started is judged before it is repeated.
     """
-    gate, turn, is_foreign = state.gate, state.turn, event.journal == "foreign"
+    gate, is_foreign = state.gate, event.journal == "foreign"
     is_other = is_foreign or isinstance(event, RunForked)
     if gate is not None and is_other:
         known = replace(gate.known, endorsed=frozenset(), accepted=frozenset())
         state = changed(state, gate=replace(gate, known=known, shown={}))
     state = changed(state, is_foreign=True) if is_foreign else state
-    if turn is None:
-        return state
-    calls = tuple(_unjudged(call, event) if call.is_open else call for call in turn.calls)
-    return changed(state, turn=changed(turn, calls=calls, _memo={})) if calls != turn.calls else state
 
+    def unjudged(call: Call) -> Call:
+        counts = not isinstance(event, RunForked) if call.rule == "person" else not event.journal
+        is_kept = not is_foreign and (call.attempts or call.decision != Allow() or counts)
+        doubt = "not_done" if call.attempts and call.may_run_again else call.doubt
+        return call if is_kept else changed(call, decision=None, rule="", digest="", doubt=doubt)
 
-def _unjudged(call: Call, event: RunResumed | RunForked) -> Call:
-    is_foreign = event.journal == "foreign"
-    if not is_foreign:
-        was_yes = call.rule == "person"
-        counts = not isinstance(event, RunForked) if was_yes else not event.journal
-        if call.attempts or call.decision != Allow() or counts:
-            return call
-    doubt = "not_done" if call.attempts and call.may_run_again else call.doubt
-    return changed(call, decision=None, rule="", digest="", doubt=doubt)
+    return state.with_calls(lambda call: unjudged(call) if call.is_open else call)
 
 
 def followed(state: State, event: RunStarted) -> State:
@@ -136,14 +129,11 @@ def with_effects(state: State, effects: Mapping[str, Effect]) -> State:
 
     tools = Catalogue(tuple(map(now, state.tools.tools)))
     was = {spec.name: spec.effect for spec in state.tools.tools if spec.name in effects}
-    turn = state.turn
-    if turn is not None:
-        calls = tuple(
-            changed(call, spec=now(call.spec), decision=None, rule="")
-            if call.is_open and call.spec is not None and call.name in effects
-            else call
-            for call in turn.calls
-        )
-        turn = changed(turn, calls=calls, _memo={})
-    offered = subset(tools, state.offered.names)
-    return changed(state, tools=tools, offered=offered, redeclared={**was, **state.redeclared}, turn=turn, heads={})
+
+    def unjudged(call: Call) -> Call:
+        if call.spec is None or not call.is_open or call.name not in effects:
+            return call
+        return changed(call, spec=now(call.spec), decision=None, rule="")
+
+    offered, redeclared = subset(tools, state.offered.names), {**was, **state.redeclared}
+    return changed(state.with_calls(unjudged), tools=tools, offered=offered, redeclared=redeclared, heads={})

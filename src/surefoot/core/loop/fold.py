@@ -175,9 +175,8 @@ def _taken_up(
         ),
         ending=None,
     )
-    turn = taken.turn
-    if turn is not None and turn.outcome == "refused":  # whoever takes it up wants it asked again
-        taken = changed(taken, turn=changed(turn, outcome="empty", _memo={}))
+    if taken.turn is not None and taken.turn.outcome == "refused":  # whoever takes it up wants it asked again
+        taken = taken.with_turn(outcome="empty")
     if event.journal or isinstance(event, events.RunForked):
         taken = judged_again(taken, event)
         if taken.planning is not None:
@@ -188,10 +187,7 @@ def _taken_up(
         taken = with_effects(taken, event.effects)
         if taken.planning is not None:
             taken = changed(taken, planning=in_children(taken.planning, partial(with_effects, effects=event.effects)))
-    turn = taken.turn
-    if turn is not None and any(call.doubt == "unknown" for call in turn.calls):  # their probes are asked again
-        calls = tuple([changed(call, doubt="") if call.doubt == "unknown" else call for call in turn.calls])
-        taken = changed(taken, turn=changed(turn, calls=calls, _memo={}))
+    taken = taken.with_calls(lambda call: changed(call, doubt="") if call.doubt == "unknown" else call)  # asked again
     return anew(taken) if state.ending is not None and state.stuck else taken
 
 
@@ -216,7 +212,7 @@ def _conventions(state: State, event: events.ConventionsRead) -> State:
     if turn is None or not event.message:
         return state
     message = f"{turn.conventions}\n\n{event.message}".strip()
-    return changed(state, turn=changed(turn, conventions=message, _memo={}))
+    return state.with_turn(conventions=message)
 
 
 def _replied(state: State, event: events.ModelReplied) -> State:

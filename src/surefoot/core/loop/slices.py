@@ -68,12 +68,6 @@ def actor_turns(state: State) -> Show:
     return show
 
 
-def undroppable(state: State) -> int:
-    """The place of the turn that says what the Actor is to do now; the number of turns when there is none."""
-    turns = state.turns
-    return next((at for at in range(len(turns) - 1, -1, -1) if turns[at].parsed.instruction is not None), len(turns))
-
-
 def thinker_turns(state: State) -> Show:
     """What the Thinker is shown of the turns."""
     turns, form = tuple(state.turns), form_of(state, THINKER)
@@ -220,8 +214,10 @@ def _with_fit(state: State, role: str, fit: Fit) -> State:
 
 def droppable(state: State, role: str) -> int:
     """How many of the oldest turns a role may do without: never the newest, and not what the Actor is to do now."""
-    newest = state.steps - 1
-    return min(undroppable(state), newest) if role == ACTOR else newest
+    turns, newest = state.turns, state.steps - 1
+    if role != ACTOR:
+        return newest
+    return next((at for at in range(newest, -1, -1) if turns[at].parsed.instruction is not None), newest)
 
 
 def _instructions(state: State) -> Mapping[str, object]:

@@ -9,6 +9,7 @@ more. Source: seeds 002 and 003; spec/react.md, sections 2, 7, 9 and 10; spec/re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import TypeVar
 
@@ -23,7 +24,7 @@ from surefoot.types.events import ModelTraitLearnt, RunEnded, Want
 from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchRejected
 from surefoot.types.moves import Move, Record, Think
-from surefoot.types.outcomes import Completed, CompletedPartial, Ending, Failed, Stopped
+from surefoot.types.outcomes import Completed, CompletedPartial, Failed, Stopped
 from surefoot.types.plan_events import ReasoningStepViolated
 
 OUTPUT_SCHEMA = "output_schema"
@@ -116,12 +117,10 @@ def in_vain(bad: Sequence[int]) -> str:
     return f"{len(bad)} replies called a tool or held no words, and the isolated call gave none either"
 
 
-def finished(turn: Turn) -> Ending | None:
+def finished(turn: Turn) -> Completed | None:
     """The end that a finish tool gave."""
-    for call in turn.calls:
-        if call.spec is not None and call.spec.finish and call.result is not None and not call.result.is_error:
-            return Completed(answer_of_finish(call.arguments))
-    return None
+    made = (c for c in turn.calls if c.spec is not None and c.spec.finish and c.result and not c.result.is_error)
+    return next((Completed(answer_of_finish(call.arguments)) for call in made), None)
 
 
 def given_up(state: State, role: str) -> Record | None:
@@ -238,17 +237,20 @@ def _unreadable(state: State, role: str) -> str:
     return f"{speaker.faults_running} replies in a row could not be read{kind}"
 
 
-def react_speaker(state: State) -> Think | Record:
-    """Who speaks next, or that it is over. The first line that applies decides."""
+def solo_speaker(state: State, *, is_mono: bool = False) -> Think | Record:
+    """Who speaks next, or that it is over, where one speaks alone. The first line that applies decides.
+
+    Of `mono` only a whole answer counts: words without a step are a round of analysis.
+    """
     if state.failure is not None:
         return after_failure(state)
     turn = state.turn
     if turn is None:
         return think(state, SOLO)
-    if turn.want == "answer":  # the last word; unless the run was resumed with more room
-        has_words = turn.outcome in ("answer", "cut", "no_step", "narrated") or has_other_shape(turn)
-        is_over = reached_limit(state) is not None
-        return last_word(state, joined(state, turn) if has_words else "") if is_over else think(state, SOLO)
+    if turn.want == "answer":  # asked for at a limit, the last word; unless the run was resumed with more room
+        has_words = turn.outcome in (("answer",) if is_mono else ("answer", "cut", "no_step", "narrated"))
+        text = joined(state, turn) if has_words or has_other_shape(turn) else ""
+        return last_word(state, text) if reached_limit(state) is not None else think(state, SOLO)
     if (ending := finished(turn)) is not None:
         return Record((RunEnded(ending),))
     if turn.want in WITHOUT_TOOLS and (move := after_branch(state, turn)) is not None:
@@ -259,41 +261,12 @@ def react_speaker(state: State) -> Think | Record:
             return Record((RunEnded(Completed(joined(state, turn))),))
         case "cut" if solo.cuts_running > state.config.continuations:
             return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
-        case "no_step" if solo.nudges_running > state.config.nudges:
+        case "no_step" if not is_mono and solo.nudges_running > state.config.nudges:
             return Record((RunEnded(CompletedPartial(said(turn).strip(), "unlabelled_answer")),))
         case "refused":
             return Record((RunEnded(Stopped("refused")),))
         case _:
-            end = misshapen(state, turn) if turn.parsed.error is not None else None
-            return end or given_up(state, SOLO) or think(state, SOLO)
-
-
-def mono_speaker(state: State) -> Think | Record:
-    """Who speaks next, or that it is over. The first line that applies decides."""
-    if state.failure is not None:
-        return after_failure(state)
-    turn = state.turn
-    if turn is None:
-        return think(state, SOLO)
-    if turn.want == "answer":  # asked for at a limit; unless the run was resumed with more room
-        is_over = reached_limit(state) is not None
-        text = joined(state, turn) if has_other_shape(turn) else _whole_answer(state, turn)
-        return last_word(state, text) if is_over else think(state, SOLO)
-    if (ending := finished(turn)) is not None:
-        return Record((RunEnded(ending),))
-    if turn.want in WITHOUT_TOOLS and (move := after_branch(state, turn)) is not None:
-        return move
-    if turn.want not in WITHOUT_TOOLS and (answer := _whole_answer(state, turn)):
-        return Record((RunEnded(Completed(answer)),))
-    if turn.outcome == "refused":
-        return Record((RunEnded(Stopped("refused")),))
-    if turn.outcome == "cut" and state.speakers[SOLO].cuts_running > state.config.continuations:
-        return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
-    return misshapen(state, turn) or given_up(state, SOLO) or think(state, SOLO)
-
-
-def _whole_answer(state: State, turn: Turn) -> str:
-    return joined(state, turn) if turn.outcome == "answer" else ""
+            return misshapen(state, turn) or given_up(state, SOLO) or think(state, SOLO)
 
 
 def once_speaker(state: State) -> Record:
@@ -371,9 +344,8 @@ def proposal_of(turn: Turn) -> str:
     """What the Actor gives for the end product before it was asked for: a deliverable, or by a finish tool."""
     if turn.want == "answer":
         return ""
-    for call in turn.calls:
-        if call.spec is not None and call.spec.finish and call.result is not None and not call.result.is_error:
-            return answer_of_finish(call.arguments)
+    if (ending := finished(turn)) is not None:
+        return ending.answer
     return (turn.parsed.final or "").strip() if turn.outcome == "answer" else ""
 
 
@@ -385,8 +357,8 @@ def proposed(state: State) -> str:
 
 
 SPEAKERS: Mapping[str, Callable[[State], Think | Record]] = {
-    "react": react_speaker,
-    "mono": mono_speaker,
+    "react": solo_speaker,
+    "mono": partial(solo_speaker, is_mono=True),
     "dual": dual_speaker,
     "once": once_speaker,
 }

@@ -19,10 +19,10 @@ from surefoot.core.guard.ledger import with_violation
 from surefoot.core.loop import speakers
 from surefoot.core.state.plans import PlanRecord
 from surefoot.core.state.roles import SOLO
-from surefoot.core.state.state import State, Turn
+from surefoot.core.state.state import State
 from surefoot.core.state.turn import changed
-from surefoot.core.view.step import calls_of, in_view, spoken_call, union
-from surefoot.types.events import ModelReplied, RunEnded
+from surefoot.core.view.step import in_view, spoken_call, union, unspoken
+from surefoot.types.events import RunEnded
 from surefoot.types.moves import Record, Think
 from surefoot.types.outcomes import Completed, CompletedPartial, Failed
 from surefoot.types.plan import StepError, StepErrorClass, StepExecutionResult
@@ -77,7 +77,7 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
             output = speakers.said(turn).strip() if is_isolated else speakers.joined(state, turn)
             return Record((ReasoningStepCompleted(name, output, len(plan.bad) + 1, is_isolated, sources, trust),))
         return Record((StepEnded(name, error=StepError("violation", speakers.VIOLATIONS, speakers.in_vain(plan.bad))),))
-    move = speakers.react_speaker(state)
+    move = speakers.solo_speaker(state)
     match move:
         case Record((RunEnded(Completed(output)),)):
             pass
@@ -101,26 +101,7 @@ def with_step(state: State, event: StepEvent) -> State:
     match event:
         case StepStarted():
             state = changed(state, plan=replace(plan, running=step, since=state.steps, bad=()))
-            if step.kind != "tool":
-                return state
-            # the call of a tool step is a turn of its own, which no model spoke
-            number = state.steps + 1
-            message, parsed = spoken_call(step)
-            calls, ids = calls_of(state, ModelReplied(number, message, parsed, role=SOLO))
-            turn = Turn(
-                number,
-                message,
-                parsed,
-                "native",
-                "any",
-                SOLO,
-                "calls",
-                calls,
-                step_id=step.step_id,
-                called=state.called,
-            )
-            wire_ids = state.wire_ids.plus(ids)
-            return changed(state, done=state.turns, turn=turn, wire_ids=wire_ids, calls_made=state.calls_made + 1)
+            return state if step.kind != "tool" else unspoken(state, *spoken_call(step))
         case ReasoningStepViolated():
             return changed(state, plan=replace(plan, bad=(*plan.bad, state.steps)))
         case StepSkipped():

@@ -204,7 +204,13 @@ def step_of(value: object) -> Step | None:
     members: Mapping[str, object] | None = as_object(value)
     if members is None or not isinstance(action := members.get("action"), str):
         return None
-    return Step(action, given_of(members.get("action_input")))
+    match members.get("action_input"):
+        case dict() | list() as value:
+            return Step(action, Given(value=value))  # type: ignore[reportUnknownArgumentType]  # decoded JSON
+        case str() as words:
+            return Step(action, Given(words=words, is_json_text=True) if words.strip() else Given())
+        case value:
+            return Step(action, Given() if value is None else Given(words=json.dumps(value)))
 
 
 def steps_follow(text: str, at: int, limit: int, reading: Reading) -> bool:
@@ -221,17 +227,6 @@ def steps_follow(text: str, at: int, limit: int, reading: Reading) -> bool:
             return False
         at, more = max(value.end, fence.end if fence is not None else 0), True
     return more
-
-
-def given_of(value: object) -> Given:
-    """An action_input as what was given for an action."""
-    if value is None:
-        return Given()
-    if isinstance(value, str):
-        return Given(words=value, is_json_text=True) if value.strip() else Given()
-    if isinstance(value, dict | list):
-        return Given(value=value)  # type: ignore[reportUnknownArgumentType]  # decoded JSON
-    return Given(words=json.dumps(value))
 
 
 def found_of(step: Step, reading: Reading, form: str, content: str, end: int) -> Found:

@@ -180,6 +180,12 @@ class Validator:
             return (_TOO_DEEP,)
 
 
+def validate_value(value: object, schema: Schema) -> Checked:
+    """A value of any JSON type, as the member `result` of an object; its references lead into its own schema."""
+    whole: Schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+    return validate({"result": value}, {**whole, "$defs": schema.get("$defs", {})})
+
+
 def validate(arguments: Mapping[str, object], schema: Schema) -> Checked:
     """Prepare and check in one go; for schemas that are used once."""
     return Validator(schema).check(arguments)

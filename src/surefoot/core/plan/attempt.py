@@ -150,15 +150,12 @@ def inside(state: State, planning: Planning, event: events.InStep, apply: Apply)
         return state  # a late word: it is on record, and changes nothing
     before = with_whole(child, state)
     if _is_unknown(inner, before):  # the call stays open, as if the process had died at it; who resumes may repeat it
-        turn, known = before.turn, NOTHING_KNOWN if _has_acted(before, inner) else before.known
-        if turn is not None:
-            calls = (
-                changed(one, doubt="unknown" if _may_repeat(one) else "") if one.id == inner.call_id else one
-                for one in turn.calls
-            )
-            turn = changed(turn, calls=tuple(calls), _memo={})
+        known, call_id = NOTHING_KNOWN if _has_acted(before, inner) else before.known, inner.call_id
+        after = before.with_calls(
+            lambda one: changed(one, doubt="unknown" if _may_repeat(one) else "") if one.id == call_id else one
+        )
         elapsed_s = max(before.elapsed_s, inner.elapsed_s)
-        after = changed(before, known=known, seen=before.seen + 1, turn=turn, elapsed_s=elapsed_s)
+        after = changed(after, known=known, seen=before.seen + 1, elapsed_s=elapsed_s)
     else:
         after = apply(before, inner)
     if isinstance(inner, events.ModelTraitLearnt):

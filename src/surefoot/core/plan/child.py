@@ -17,7 +17,7 @@ from typing import TypeVar, get_args
 import orjson
 
 from surefoot.core.parse.json_strict import as_object
-from surefoot.core.parse.validate import Checked, Validator, validate
+from surefoot.core.parse.validate import Checked, Validator, validate_value
 from surefoot.core.plan.forms import list_of, object_in, one_of
 from surefoot.core.state.plans import Loops, PlanRecord
 from surefoot.core.state.repeats import call_fingerprint, fingerprint
@@ -309,10 +309,8 @@ def unfulfilled(call: Call, result: ToolResult, step: PlanStep) -> StepError | N
     may_be_empty = call.spec is not None and call.spec.empty_ok
     if step.postcondition == NON_EMPTY and not may_be_empty and value in _EMPTY_VALUES:
         return StepError("postcondition", "empty", "the result is empty")
-    if isinstance(step.postcondition, Mapping):
-        wanted = {"type": "object", "properties": {"result": step.postcondition}, "required": ["result"]}
-        if errors := validate({"result": value}, wanted).errors:
-            return StepError("postcondition", "shape", "; ".join(map(str, errors)))
+    if isinstance(step.postcondition, Mapping) and (errors := validate_value(value, step.postcondition).errors):
+        return StepError("postcondition", "shape", "; ".join(map(str, errors)))
     return None
 
 

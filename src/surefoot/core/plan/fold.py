@@ -17,7 +17,7 @@ from surefoot.core.plan.limits import ENGINE
 from surefoot.core.plan.reflect import idle_rounds, open_part, plain_cause
 from surefoot.core.state.plans import BLOCKED, Escalation, Loops, Shortlist, StepRecord, Tries
 from surefoot.core.state.roles import goes_on
-from surefoot.core.state.state import Planning, State
+from surefoot.core.state.state import Call, Planning, State
 from surefoot.core.state.turn import changed
 from surefoot.types import plan_events
 from surefoot.types.config import LoopConfig
@@ -234,15 +234,15 @@ def _anew(child: State, loops: Loops, speakers: Mapping[str, Speaker]) -> State:
 
     It is spoken to as the model can be that speaks now.
     """
-    turn = child.turn
-    doubts = [one for one in child.calls if one.doubt == "unknown" or (one.result and one.result.kind == "in_doubt")]
-    if turn is not None and doubts:
-        calls = tuple(changed(one, result=None, doubt="") if one in doubts else one for one in turn.calls)
-        turn = changed(turn, calls=calls, _memo={})
-    step = child.running_step
+
+    def anew(call: Call) -> Call:
+        is_doubtful = call.doubt == "unknown" or (call.result is not None and call.result.kind == "in_doubt")
+        return changed(call, result=None, doubt="") if is_doubtful else call
+
+    child, step = child.with_calls(anew), child.running_step
     config = loop_of(loops, step) if step is not None else child.config
     now = {role: goes_on(kept, speakers.get(role)) for role, kept in child.speakers.items()}
-    return in_words(changed(child, turn=turn, config=config, speakers=now, failure=None, ending=None, heads={}))
+    return in_words(changed(child, config=config, speakers=now, failure=None, ending=None, heads={}))
 
 
 def in_children(planning: Planning, change: Callable[[State], State]) -> Planning:

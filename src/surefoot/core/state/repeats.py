@@ -351,7 +351,7 @@ def _decided(state: State, step_id: str, tried: Steps, decision: StepDecision) -
     """A step's limit is due once, when it is reached; the model is told once that errors come round."""
     state = changed(state, tried=tried)
     if decision.decision == "correct" and state.turn is not None:
-        return changed(state, turn=changed(state.turn, progress_note=progress_note(decision), _memo={}))
+        return state.with_turn(progress_note=progress_note(decision))
     if decision.decision != "stop" or not decision.first:
         return state
     return changed(state, limit_due=(*state.limit_due, DueLimit(step_id, count(tried, step_id), decision)))
@@ -363,10 +363,9 @@ def _traced(state: State, trail: Trail) -> State:
     sign = standing(trail, config)
     if sign.decision == "continue":
         return changed(state, trail=trail)
-    made = state.turn
-    if made is not None and standing(state.trail, config).decision == "continue":
-        made = changed(made, progress_note=progress_note(sign), _memo={})
+    if standing(state.trail, config).decision == "continue":
+        state = state.with_turn(progress_note=progress_note(sign))
     due = state.limit_due
     if sign.decision == "stop" and not state.stuck and not any(one.step_id == RUN for one in (*due, *state.asked)):
         due = (*due, DueLimit(RUN, len(sign.evidence), sign))
-    return changed(state, trail=trail, turn=made, limit_due=due)
+    return changed(state, trail=trail, limit_due=due)

@@ -7,14 +7,14 @@ them (the messages of `core/view/request.py`) is kept with them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.state.lookup import History, Lookup
 from surefoot.core.state.plans import Escalation, Loops, Phase, PlanRecord, Shortlist, StepRecord, Tries
 from surefoot.core.state.stuck import NO_STEPS, Steps
 from surefoot.core.state.trail import NO_TRAIL, Trail
-from surefoot.core.state.turn import Call, DueLimit, Known, SpeakerState, Turn
+from surefoot.core.state.turn import Call, DueLimit, Known, SpeakerState, Turn, changed
 from surefoot.types import events
 from surefoot.types.config import LoopConfig
 from surefoot.types.dataclass import dataclass, field
@@ -274,6 +274,16 @@ class State:
         plan = self.plan
         is_answer = plan is None or plan.running is None or plan.running is plan.steps[-1]
         return self.config.output_schema if is_answer else None
+
+    def with_turn(self, **changes: object) -> State:
+        """The same with fields of the newest turn changed; what was kept of how that is shown is made anew."""
+        return self if self.turn is None else changed(self, turn=changed(self.turn, _memo={}, **changes))
+
+    def with_calls(self, change: Callable[[Call], Call]) -> State:
+        """The same with the calls of the newest turn as `change` gives them; this very state where it changes none."""
+        calls = tuple([change(call) for call in self.calls])
+        is_same = all(one is other for one, other in zip(calls, self.calls, strict=True))
+        return self if is_same else self.with_turn(calls=calls)
 
     def call(self, call_id: str) -> Call | None:
         """The call of that id, also from an older turn."""

@@ -12,7 +12,7 @@ from surefoot.core.state.window import NO_FIT, Fit, message_tokens
 from surefoot.core.text import json_text
 from surefoot.types.dataclass import dataclass, field
 from surefoot.types.events import Want
-from surefoot.types.inner import InnerRun
+from surefoot.types.inner import InnerQuestion, InnerRun
 from surefoot.types.messages import CallMode, ModelMessage, Usage
 from surefoot.types.outcomes import Decision
 from surefoot.types.progress import StepDecision
@@ -106,25 +106,12 @@ class Call:
     @property
     def asks(self) -> tuple[Call, ...]:
         """What the run of the agent that it has asked waits for, under the ids by which that is answered."""
-        if self.inner is None or not self.is_open:
-            return ()
-        return tuple(
-            Call(
-                f"{self.id}/{q.call_id}",
-                "",
-                q.name,
-                q.arguments,
-                q.spec,
-                None,
-                q.decision,
-                q.rule,
-                q.attempts,
-                "",
-                q.doubt,
-                digest=q.digest,
-            )
-            for q in self.inner.waiting
-        )
+
+        def asked(q: InnerQuestion) -> Call:
+            found = Call(f"{self.id}/{q.call_id}", "", q.name, q.arguments, q.spec, decision=q.decision, rule=q.rule)
+            return changed(found, attempts=q.attempts, doubt=q.doubt, digest=q.digest)
+
+        return tuple(map(asked, self.inner.waiting)) if self.inner is not None and self.is_open else ()
 
     @cached_property
     def key(self) -> str:

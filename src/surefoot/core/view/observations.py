@@ -161,8 +161,7 @@ def frame_of(state: State, call: Call) -> Frame:
 
 def framed(text: str, result: ToolResult, frame: Frame, name: str) -> str:
     """A text of a result as data, in its frame."""
-    data = plain(frame.cleaned(text, is_error=result.is_error))
-    return frame.around(data, attribute(result.source or name), result.trust) if frame.nonce else data
+    return frame.shown(text, result.source or name, result.trust, is_error=result.is_error)
 
 
 def digest(call: Call, whole: str, frame: Frame = NO_FRAME) -> str:

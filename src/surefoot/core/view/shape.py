@@ -11,7 +11,7 @@ import orjson
 from surefoot.core.parse.json_strict import as_list
 from surefoot.core.parse.marks import PARTS, parts_of
 from surefoot.core.parse.scan import whole_fence
-from surefoot.core.parse.validate import validate
+from surefoot.core.parse.validate import validate_value
 from surefoot.core.select.index import described, words
 from surefoot.core.select.shortlist import asked
 from surefoot.core.text import at, json_text, object_schema
@@ -38,15 +38,10 @@ def shape_faults(answer: str, schema: Mapping[str, object]) -> str:
         value: object = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         return f"it is no JSON: {error}"
-    wrapped: Mapping[str, object] = {
-        "type": "object",
-        "properties": {"output": schema},
-        "required": ["output"],
-        "$defs": schema.get("$defs", {}),
-    }
-    checked = validate({"output": value}, wrapped)
-    faults = [f"{fault.path.removeprefix('output').lstrip('.') or 'it'}: {fault.message}" for fault in checked.errors]
-    faults += [f"{path.removeprefix('output').lstrip('.') or 'it'}: has another JSON type" for path in checked.coerced]
+    checked = validate_value(value, schema)
+    told = [(fault.path, fault.message) for fault in checked.errors]
+    told += [(path, "has another JSON type") for path in checked.coerced]
+    faults = [f"{path.removeprefix('result').lstrip('.') or 'it'}: {message}" for path, message in told]
     return "; ".join(faults[:MOST_TOLD])
 
 

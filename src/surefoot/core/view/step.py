@@ -13,8 +13,8 @@ from surefoot.core.gate.record import RUN, Choosing
 from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, in_brackets, in_one_line, key_of, plain, unended
 from surefoot.core.parse.marks import parts_of
 from surefoot.core.state.roles import SOLO, window_of
-from surefoot.core.state.state import Call, State, subset
-from surefoot.core.state.turn import Outcome
+from surefoot.core.state.state import Call, State, Turn, subset
+from surefoot.core.state.turn import Outcome, changed
 from surefoot.core.state.window import READ_RESULT
 from surefoot.core.view.shape import FINISH, told_shape
 from surefoot.core.view.stages import recommended
@@ -281,6 +281,17 @@ def calls_of(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], Mappi
     if event.parsed.errors:
         found.sort(key=lambda call: call.position)
     return tuple(found), ids
+
+
+def unspoken(state: State, message: ModelMessage, parsed: Parsed, left: int = 0) -> State:
+    """The state with calls that no model spoke as its newest turn, each with a new id; `left`: rounds, if few."""
+    number, step = state.steps + 1, state.running_step
+    calls, ids = calls_of(state, ModelReplied(number, message, parsed, role=SOLO))
+    step_id = step.step_id if step is not None else ""
+    said = (number, message, parsed, "native", "any", SOLO, "calls", calls, left)
+    turn = Turn(*said, step_id=step_id, called=state.called)
+    wire_ids, made = state.wire_ids.plus(ids), state.calls_made + len(calls)
+    return changed(state, done=state.turns, turn=turn, wire_ids=wire_ids, calls_made=made)
 
 
 def spoken_call(step: PlanStep, wire_id: str = "") -> tuple[ModelMessage, Parsed]:

@@ -15,7 +15,7 @@ from typing import cast, get_args
 import orjson
 
 from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, in_brackets, plain, unended
-from surefoot.core.parse.validate import validate
+from surefoot.core.parse.validate import validate_value
 from surefoot.core.select.index import index_of_catalogue
 from surefoot.core.select.shortlist import ranked
 from surefoot.core.state.roles import ACTOR, THINKER, prompt_name
@@ -76,18 +76,12 @@ def value_for_planner(call: Call) -> str | None:
     returns = call.spec.returns if call.spec is not None else None
     if result.is_error or result.blob is not None or returns is None:
         return None
-    schema: Mapping[str, object] = {
-        "type": "object",
-        "properties": {"result": returns},
-        "required": ["result"],
-        "$defs": returns.get("$defs", {}),
-    }
     named = _enumerated(returns)
     values: list[object] = [result.content]
     with suppress(orjson.JSONDecodeError):
         values.append(orjson.loads(result.content))
     for value in values:
-        checked = validate({"result": value}, schema)
+        checked = validate_value(value, returns)
         if not checked.errors and not checked.coerced and _words_in(value, named) <= LONGEST_WORD:
             return value if isinstance(value, str) else json_text(value)
     return None
