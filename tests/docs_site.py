@@ -30,7 +30,7 @@ NAMES = {  # page -> its title and the homes of its names
     "agents": ("Agents and runs", "agent run chat delegate reasoners service types.events types.reply"),
     "tools": (
         "Tools",
-        "tools types.tools types.ports types.declaration types.attachments types.selection core.select core.text",
+        "tools types.tools types.ports types.rules types.attachments types.selection core.select core.text",
     ),
     "models": ("Models", "models types.messages core.parse"),
     "journals": ("Journals", "journal core.loop"),

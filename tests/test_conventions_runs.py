@@ -9,7 +9,7 @@ from records import events_of
 from scenes import text_of
 from surefoot import Agent, LoopConfig, MemoryJournal, SqliteJournal, builtin_tools, tool
 from surefoot.core.loop.fold import fold
-from surefoot.core.state.places import MOST_DIRECTORIES
+from surefoot.core.state.roles import MOST_DIRECTORIES
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.function import FunctionTool

@@ -85,7 +85,6 @@ _HOMES = {
     "tools.call": "ToolFailed",
     "tools.function": "WrappedTool tool",
     "tools.mcp.config": "McpServer",
-    "types.declaration": "Declared",
     "tools.mcp.servers": "McpServers",
     "tools.signature": "Inject",
     "types.attachments": "Attachment",
@@ -100,6 +99,7 @@ _HOMES = {
     "types.prehydration": "PreHydrationConfig ReferencePattern Resolver",
     "types.progress": "LimitAction StepIterationConfig",
     "types.reply": "FunctionCallResult",
+    "types.rules": "Declared",
     "types.selection": "ToolProfile",
     "types.tools": "Catalogue ToolResult ToolSpec",
 }

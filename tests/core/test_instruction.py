@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import cases
-from surefoot.core.parse.instruction import instruction_schema, read_instruction
+from surefoot.core.parse.reply import instruction_schema, read_instruction
 from surefoot.core.parse.validate import validate
 from surefoot.types.messages import NativeCall
 from surefoot.types.reply import Instruction

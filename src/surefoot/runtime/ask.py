@@ -31,7 +31,7 @@ from surefoot.core.guard.branches import (
 from surefoot.core.guard.ledger import words_of
 from surefoot.core.loop.trajectory import recalled
 from surefoot.core.parse.frames import masks_in, stripped
-from surefoot.core.parse.json_strict import MOST_NESTED, nested_deeper_than
+from surefoot.core.parse.scan import MOST_NESTED, nested_deeper_than
 from surefoot.core.parse.validate import validate
 from surefoot.core.state.roles import PLANNER, SOLO, guard_role, seconds_left, spent_limit
 from surefoot.core.state.state import State

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, assert_never
 from uuid import uuid4
 
 from surefoot.core.parse.frames import mark_for
-from surefoot.core.state.places import ROOT
 from surefoot.core.state.state import State
 from surefoot.core.text import clean
 from surefoot.core.view.observations import frame_of
@@ -22,7 +21,7 @@ from surefoot.knowledge.prefetch.extract import Extraction, references_in
 from surefoot.knowledge.prefetch.hydrate import Lookup, PlannedCall, examined, hydrated, items_of, lookups, planned
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import ConventionsRead, Event, PreHydrationComplete, ReferencesFound
-from surefoot.types.knowledge import ConventionFile, KnowledgeError
+from surefoot.types.knowledge import ROOT, ConventionFile, KnowledgeError
 from surefoot.types.moves import Find, Hydrate, ReadConventions
 from surefoot.types.ports import Tool, ToolCallContext
 from surefoot.types.prehydration import HydratedContext, PreHydrationConfig

@@ -14,12 +14,12 @@ from typing import Any
 
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import announce, next_moves, standing, status_of
-from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.child import give_up
 from surefoot.core.plan.choose import short
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.state import EMPTY, Call, Planning, State
 from surefoot.core.text import json_text
+from surefoot.core.text.json import as_object
 from surefoot.types.config import LoopConfig
 from surefoot.types.events import (
     CallEnded,

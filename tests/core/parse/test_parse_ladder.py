@@ -5,9 +5,9 @@ from typing import Literal
 import pytest
 from tools_for_parsing import TOOLS, cases, kind
 
-from surefoot.core.parse.json_strict import NotJsonError
 from surefoot.core.parse.objects import Closing, Rules, read, value_end
 from surefoot.core.parse.reply import parse
+from surefoot.core.parse.scan import NotJsonError
 from surefoot.types.messages import NativeCall
 
 STRICT = Rules(lossless=False)

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from surefoot.core.plan.child import loops_of
 from surefoot.core.plan.edits import laid_out
 from surefoot.core.state.plans import Escalation, Shortlist, StepRecord
 from surefoot.core.state.state import EMPTY, Planning, SpeakerState, State
 from surefoot.core.state.turn import changed
 from surefoot.types.attachments import Attachment
+from surefoot.types.config import LoopConfig
 from surefoot.types.plan import (
     ContextDocument,
     Plan,
@@ -126,7 +128,8 @@ def failed(step: PlanStep, *messages: str) -> StepRecord:
 
 
 def planning_of(*records: StepRecord, config: PlanConfig | None = None, **more: object) -> Planning:
-    planning = Planning(config or PlanConfig())
+    plan = config or PlanConfig()
+    planning = Planning(plan, loops_of(LoopConfig(), plan))
     laid = laid_out(planning, {one.step.step_id: one for one in records}, [one.step.step_id for one in records])
     steps = tuple(one.step for one in records)
     return changed(laid, plan=Plan(steps) if steps else None, original=steps, selected=TOOLS.names, **more)

@@ -30,7 +30,6 @@ from plan_kit import (
     suggested,
     thinking,
 )
-from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.accept import MOST_FAULTS, draft_faults, listed, plan_given
 from surefoot.core.plan.choose import selection_given
 from surefoot.core.plan.edits import edit_of
@@ -42,6 +41,7 @@ from surefoot.core.state.plans import Escalation, StepRecord
 from surefoot.core.state.repeats import call_fingerprint, fingerprint
 from surefoot.core.state.state import Planning
 from surefoot.core.state.turn import changed
+from surefoot.core.text.json import as_object
 from surefoot.testing.models import calls
 from surefoot.testing.world import overall, plan
 from surefoot.types.events import ToolsSelected

@@ -26,7 +26,6 @@ from surefoot.core.loop.slices import fit_of, fit_overflown
 from surefoot.core.loop.steps import retried, with_step
 from surefoot.core.plan.fold import having_read, in_children, planning_of, taken_up, with_plan
 from surefoot.core.plan.limits import with_limit, with_tries
-from surefoot.core.state.places import ROOT
 from surefoot.core.state.plans import PlanRecord
 from surefoot.core.state.repeats import (
     anew,
@@ -47,6 +46,7 @@ from surefoot.core.view.step import calls_of, guidance, outcome_of
 from surefoot.types import events
 from surefoot.types.guard_events import JudgementMade, OfTree, PerceptionSanitised
 from surefoot.types.inner import CallPaused
+from surefoot.types.knowledge import ROOT
 from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Think
 from surefoot.types.outcomes import Allow, Ask, Deny

@@ -55,10 +55,9 @@ from surefoot.core.loop.steps import step_move
 from surefoot.core.plan.accept import is_unsigned
 from surefoot.core.plan.child import in_step, with_whole
 from surefoot.core.plan.next import Rows, held_up, plan_moves
-from surefoot.core.state.places import unread_directory
 from surefoot.core.state.plans import Phase
 from surefoot.core.state.repeats import RULE, answered_by, config_of, is_unsure, reached
-from surefoot.core.state.roles import PREFETCH
+from surefoot.core.state.roles import PREFETCH, unread_directory
 from surefoot.core.state.state import Call, Planning, State
 from surefoot.core.view.step import choosing_now, tools_now
 from surefoot.types import moves

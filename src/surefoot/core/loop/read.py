@@ -14,16 +14,15 @@ from typing import Literal
 import orjson
 
 from surefoot.core.loop.slices import fit_of
-from surefoot.core.parse.instruction import read_instruction
-from surefoot.core.parse.json_strict import as_object
 from surefoot.core.parse.marks import DEFAULT_LABELS, DELIVERABLE, PARTS, TASK_DONE, body_of, label_pattern, parts_of
-from surefoot.core.parse.reply import parse
+from surefoot.core.parse.reply import parse, read_instruction
 from surefoot.core.parse.scan import texts_of
 from surefoot.core.parse.steps import is_no_action
 from surefoot.core.parse.stream import visible
 from surefoot.core.parse.text_calls import AMONG_WORDS, TextCall, text_call
 from surefoot.core.state.roles import ACTOR, THINKER
 from surefoot.core.state.state import State
+from surefoot.core.text.json import as_object
 from surefoot.core.view.observations import Form, form_in
 from surefoot.core.view.request import held_to, must_deliver, offered_now
 from surefoot.core.view.shape import finished, shape_faults, without_answer

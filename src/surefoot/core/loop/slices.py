@@ -14,7 +14,7 @@ from dataclasses import replace
 from surefoot.core.guard.branches import words_request
 from surefoot.core.loop.speakers import proposal_of
 from surefoot.core.parse.frames import attribute, plain
-from surefoot.core.parse.instruction import instruction_schema
+from surefoot.core.parse.reply import instruction_schema
 from surefoot.core.parse.schema import properties_of
 from surefoot.core.state.roles import ACTOR, SOLO, THINKER, window_of
 from surefoot.core.state.state import Call, State, Turn, subset

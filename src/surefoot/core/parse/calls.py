@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
 
-from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, decode, same_json
 from surefoot.core.parse.marks import DEFAULT_LABELS, Labels
 from surefoot.core.parse.objects import LENIENT, NO_WARNINGS, Rules, Value, read
-from surefoot.core.parse.scan import MOST_CALLS, Seeker, first_bracket, inside_fence, skip_blanks
+from surefoot.core.parse.scan import MOST_CALLS, NotJsonError, Seeker, decode, first_bracket, inside_fence, skip_blanks
 from surefoot.core.parse.schema import properties_of, type_name, types_of
 from surefoot.core.parse.toolset import Offered, unwrapped, without_escapes
+from surefoot.core.text.json import as_list, as_object, same_json
 from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.messages import NativeCall
 from surefoot.types.reply import Fault, FaultKind, FaultyCall, ParsedCall, ReplyWarning

@@ -20,9 +20,10 @@ from surefoot.core.parse.calls import (
     noted_if,
     values_at,
 )
-from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.objects import WRAPPERS_OF_CALLS, read
+from surefoot.core.parse.scan import NotJsonError
 from surefoot.core.parse.schema import properties_of
+from surefoot.core.text.json import as_list, as_object
 from surefoot.types.reply import Fault, ReplyWarning
 
 MISTRAL = "[TOOL_CALLS]"

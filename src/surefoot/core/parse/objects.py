@@ -14,8 +14,7 @@ import re
 from string import punctuation
 from typing import Literal
 
-from surefoot.core.parse.json_strict import MOST_NESTED, NotJsonError, decode, merge_pairs, too_deep
-from surefoot.core.parse.scan import skip_blanks
+from surefoot.core.parse.scan import MOST_NESTED, NotJsonError, decode, merge_pairs, skip_blanks, too_deep
 from surefoot.types.dataclass import dataclass
 from surefoot.types.reply import ReplyWarning
 
@@ -30,7 +29,7 @@ MOST_COMMENT_CHARS = 10_000
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _WORD = re.compile(r"(?:[^\W\d]|\$)[\w$-]*+")
-_LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _NO_NUMBERS = frozenset({"NaN", "Infinity", "nan", "inf"})
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'"}
 _CLOSERS = {'"': '"', "'": "'", "＂": "＂", **dict.fromkeys("“”„‟", "“”"), **dict.fromkeys("‘’‚", "‘’")}
@@ -131,11 +130,11 @@ class _Reader:
             if math.isinf(made := float(digits)):
                 raise NotJsonError(at, f"the number {digits[:60]} is too large", refused=True)
             return made
-        if (word := _WORD.match(text, at)) and word.group() in _LITERALS:
+        if (word := _WORD.match(text, at)) and word.group() in LITERALS:
             self.at = word.end()
             if word.group()[0].isupper():
                 self.repairs.add("literal")
-            return _LITERALS[word.group()]
+            return LITERALS[word.group()]
         if word and word.group() in _NO_NUMBERS:
             raise NotJsonError(at, f"{word.group()} is no JSON number", refused=True)
         raise self._unexpected()

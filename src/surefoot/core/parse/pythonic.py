@@ -1,20 +1,23 @@
 """The family pythonic: calls with keyword literals, in a list or one after the other, as all of the text.
 
 Between its two tokens anything is meant as a call. Without them, and without the brackets of a list, only calls of
-offered tools are: else every line of code would be one. Source: spec/react.md, section 5.
+offered tools are: else every line of code would be one. Literals are read by code of our own, not the compiler's: in
+linear time and bounded depth on any input, without warnings about odd escapes printed into somebody's program, and
+one bad argument does not take the calls around it along. Source: spec/react.md, section 5.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator
 
 from surefoot.core.parse.calls import Draft, Found, Reading
 from surefoot.core.parse.json_calls import read_python_tag
-from surefoot.core.parse.json_strict import NotJsonError, as_list
-from surefoot.core.parse.objects import read
-from surefoot.core.parse.python_literals import LiteralReader, NotLiteralError, skim
-from surefoot.core.parse.scan import MOST_CALLS, skip_blanks
+from surefoot.core.parse.objects import LITERALS, read
+from surefoot.core.parse.scan import MOST_CALLS, MOST_NESTED, NotJsonError, skip_blanks
 from surefoot.core.parse.toolset import without_escapes
+from surefoot.core.text.json import as_list
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, ReplyWarning
 
@@ -41,7 +44,6 @@ class _Shape:
     end: re.Pattern[str]
     next: re.Pattern[str]
     closes: str
-    is_list: bool
 
 
 _LISTED = _Shape(
@@ -50,7 +52,6 @@ _LISTED = _Shape(
     re.compile(r"\s*+,?\s*+\]"),
     re.compile(rf"\)\s*+,(?=\s*+{_NAME}\s*+\()"),
     "]",
-    is_list=True,
 )
 _IN_LINES = _Shape(
     re.compile(rf"\s*+(?P<name>{_NAME})\("),
@@ -58,29 +59,25 @@ _IN_LINES = _Shape(
     re.compile(r"[\s;,]*+\Z"),
     re.compile(rf"\)[ \t\r]*+[;,\n](?=[\s;,]*+{_NAME}\()"),
     ");",
-    is_list=False,
 )
 
 
 def read_python_start(text: str, start: int, reading: Reading) -> Found:
     """The calls between `<|python_start|>` and `<|python_end|>`; the text around them is the content."""
-    inside = start + len(START)
-    closing = text.find(END, inside)
-    inner = text[inside:closing] if closing >= 0 else text[inside:]
-    after = text[closing + len(END) :] if closing >= 0 else ""
-    end = closing + len(END) if closing >= 0 else len(text)
+    inner, closed, after = text[start + len(START) :].partition(END)
+    has_end = bool(closed)
     if inner.lstrip().startswith("{"):
         found = read_python_tag(inner, -len("<|python_tag|>"), reading)
         found = replace(found, format="pythonic")
     elif inner.strip():
-        found = _Calls(inner, reading, _LISTED, has_end=closing >= 0).read()
+        found = _Calls(inner, reading, _LISTED, has_end=has_end).read()
     else:
-        kind = "empty" if closing >= 0 or not reading.cut else "truncated"
+        kind = "empty" if has_end or not reading.cut else "truncated"
         found = Found("pythonic", (Draft(fault=Fault(kind, f"nothing follows {START}")),))
     warnings: set[ReplyWarning] = set(found.warnings)
-    if closing < 0:
+    if not has_end:
         warnings.add("unclosed_tag")
-    return replace(found, content=text[:start] + after, warnings=frozenset(warnings), end=end)
+    return replace(found, content=text[:start] + after, warnings=frozenset(warnings), end=len(text) - len(after))
 
 
 def read_bare_pythonic(text: str, reading: Reading) -> Found | None:
@@ -138,7 +135,6 @@ class _Calls:
         self.closed = has_end or text.rstrip()[-1:] in shape.closes
         self.prose = False
         self._framed = False
-        self._key = ""
         self._is_open = False
         self._skims = _MOST_SKIMS
 
@@ -147,7 +143,7 @@ class _Calls:
         drafts: list[Draft] = []
         shape = self._shape
         at = len(text) - len(text.lstrip())
-        at += shape.is_list and text.startswith("[", at)
+        at += shape is _LISTED and text.startswith("[", at)
         end = -1
         while True:
             call = shape.call.match(text, at)
@@ -183,10 +179,17 @@ class _Calls:
         text, name = self._text, call["name"]
         reader = LiteralReader(text, call.end())
         arguments: dict[str, object] = {}
-        self._key = ""
+        key = ""
         try:
-            self._arguments(reader, arguments)
-        except NotLiteralError as error:
+            for _ in reader.members(")"):  # up to behind the bracket that closes the call
+                if (keyed := _KEY.match(text, reader.at)) is None:
+                    raise NotJsonError(reader.at, "give every argument by name", at_end=reader.at >= len(text))  # noqa: TRY301  # as others are
+                reader.at, key = keyed.end(), without_escapes(keyed["key"])
+                value = reader.value()
+                if key in arguments:
+                    raise NotJsonError(reader.at, "it is given twice")  # noqa: TRY301  # as others are
+                arguments[key] = value
+        except NotJsonError as error:
             start, shape = call.end(), self._shape
             after = skim(text, start) if self._skims > 0 else -1
             if after >= 0 and (shape.end.match(text, after) or shape.between.match(text, after)):
@@ -195,22 +198,203 @@ class _Calls:
                 self._skims -= 1
                 self._is_open = error.at_end
                 self.prose = self.prose or not (_KEY.match(text, start) or start >= len(text))
-                following = None if error.at_end else shape.next.search(text, max(start, error.at))
+                following = None if error.at_end else shape.next.search(text, max(start, error.position))
                 after = following.start() + 1 if following else -1
             cut = not self.closed and (self._reading.cut or error.at_end) and after < 0
-            told = f"{self._key}: {error.message}" if self._key else error.message
+            told = f"{key}: {error.message}" if key else error.message
             return Draft(name, fault=Fault("truncated" if cut else "malformed_arguments", told, name)), after
         self._framed = True
         return Draft(name, arguments), reader.at
 
-    def _arguments(self, reader: LiteralReader, arguments: dict[str, object]) -> None:
-        """Read up to behind the bracket that closes the call; `_key` is the argument that is being read."""
-        text = self._text
-        for _ in reader.members(")"):
-            if (keyed := _KEY.match(text, reader.at)) is None:
-                raise NotLiteralError(reader.at, "give every argument by name", at_end=reader.at >= len(text))
-            reader.at, self._key = keyed.end(), without_escapes(keyed["key"])
-            value = reader.value()
-            if self._key in arguments:
-                raise NotLiteralError(reader.at, "it is given twice")
-            arguments[self._key] = value
+
+MOST_SKIMMED_CHARS = 20_000
+_NUMBER = re.compile(
+    r"[+-]?(?:0[xX][0-9a-fA-F_]++|0[oO][0-7_]++|0[bB][01_]++|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9]++)?)"
+)
+_BASED = re.compile(r"[+-]?0[xXoObB]")
+_WHOLE = re.compile(r"[+-]?(?:[0-9]++|0[xXoObB].*)")
+_CONSTANT = re.compile(r"[^\W\d]\w*+")
+_PREFIXED = re.compile(r"""(?P<prefix>[rRuU]?)(?P<quote>'''|\"""|'|")""")
+_QUOTES = {"'": r"\n", '"': r"\n", "'''": "", '"""': ""}
+"""Quotation marks, and what a text in them cannot hold beside its mark and a backslash."""
+_RUNS = {quote: re.compile(rf"[^{quote[0]}\\{newline}]*+") for quote, newline in _QUOTES.items()}
+_ESCAPES = {
+    "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+    "\n": "",
+}  # fmt: skip
+_CODE_ESCAPES = {"x": 2, "u": 4, "U": 8}
+"""Hex digits behind an escape that gives the number of a character."""
+_HEX = re.compile(r"[0-9a-fA-F]++")
+_OCTAL = re.compile(r"[0-7]{1,3}")
+_KEYWORDS = frozenset({"and", "or", "not", "in", "is", "if", "else", "for", "lambda", "await", "async"})
+_SKIMMED = re.compile(
+    r"""(?P<space>[ \t\r\n]++)|(?P<string>(?:[rRuUbBfF]{1,2})?(?:'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+"))"""
+    r"|(?P<atom>[\w.]++)|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<other>[^\w\s'\"()\[\]{}])",
+    re.DOTALL,
+)
+_CLOSES = {"(": ")", "[": "]", "{": "}"}
+
+
+class LiteralReader:
+    """Reads literals from a text, one after the other; `at` is the place of the next sign."""
+
+    def __init__(self, text: str, at: int) -> None:
+        self.text = text
+        self.at = at
+
+    def blanks(self) -> None:
+        """Step over white space."""
+        self.at = skip_blanks(self.text, self.at)
+
+    def value(self, depth: int = 0) -> object:
+        """The literal at this place. Raises `NotJsonError`."""
+        text, at = self.text, self.at
+        if depth > MOST_NESTED:
+            raise NotJsonError(at, "nested too deeply")
+        sign = text[at : at + 1]
+        if sign == "{":
+            self.at += 1
+            members: dict[str, object] = {}
+            for _ in self.members("}"):
+                if not _PREFIXED.match(self.text, self.at):
+                    raise self.unexpected()
+                key = self._string()
+                self.blanks()
+                if not self.text.startswith(":", self.at):
+                    raise self.unexpected()
+                self.at += 1
+                self.blanks()
+                value = self.value(depth + 1)
+                if key in members and members[key] != value:
+                    raise NotJsonError(self.at, f"the key {key[:60]!r} is given twice")
+                members[key] = value
+            return members
+        if sign in ("[", "("):
+            self.at += 1
+            items: list[object] = []
+            end = self.at
+            for _ in self.members("]" if sign == "[" else ")"):
+                items.append(self.value(depth + 1))
+                end = self.at
+            is_in_brackets = sign == "(" and len(items) == 1 and "," not in text[end : self.at]  # and no tuple
+            return items[0] if is_in_brackets else items
+        if _PREFIXED.match(text, at):
+            made = self._string()
+            self.blanks()
+            if text[self.at : self.at + 1] in ("'", '"'):
+                raise NotJsonError(self.at, "two texts stand side by side")
+            return made
+        if number := _NUMBER.match(text, at):
+            self.at = number.end()
+            digits = number.group().replace("_", "")
+            try:
+                made = int(digits, 0 if _BASED.match(digits) else 10) if _WHOLE.fullmatch(digits) else float(digits)
+            except ValueError as error:
+                raise NotJsonError(at, f"{number.group()[:60]} is no number") from error
+            if isinstance(made, float) and not math.isfinite(made):
+                raise NotJsonError(at, f"the number {number.group()[:60]} is too large")
+            return made
+        name = _CONSTANT.match(text, at)
+        if name and name.group() in LITERALS:
+            self.at = name.end()
+            return LITERALS[name.group()]
+        raise self.unexpected()
+
+    def unexpected(self) -> NotJsonError:
+        """What to say about the sign at this place."""
+        if self.at >= len(self.text):
+            return NotJsonError(self.at, "the text ends there", at_end=True)
+        return NotJsonError(self.at, f"unexpected {self.text[self.at : self.at + 20]!r}")
+
+    def members(self, bracket: str) -> Iterator[None]:
+        """Stop at each member in turn, for the caller to read it; at the end step over the closing bracket."""
+        while True:
+            self.blanks()
+            if self.text.startswith(bracket, self.at):
+                self.at += 1
+                return
+            yield
+            self.blanks()
+            if self.text.startswith(",", self.at):
+                self.at += 1
+            elif not self.text.startswith(bracket, self.at):
+                raise self.unexpected()
+
+    def _string(self) -> str:
+        text = self.text
+        opening = _PREFIXED.match(text, self.at)
+        if opening is None:
+            raise self.unexpected()
+        quote, raw = opening["quote"], opening["prefix"] in ("r", "R")
+        at, run = opening.end(), _RUNS[quote]
+        parts: list[str] = []
+        while True:
+            plain = run.match(text, at)
+            assert plain is not None  # noqa: S101  # an empty run matches everywhere
+            at = plain.end()
+            if at >= len(text):
+                raise NotJsonError(opening.start(), "a text is open at the end", at_end=True)
+            parts.append(plain.group())
+            if text.startswith(quote, at):
+                self.at = at + len(quote)
+                return "".join(parts)
+            if text[at] == "\n":
+                raise NotJsonError(at, "a line ends inside a text")
+            if text[at] != "\\":  # one quotation mark, where it takes three
+                part, at = text[at], at + 1
+            else:
+                part, at = (text[at : at + 2], at + 2) if raw else _escape(text, at)
+            parts.append(part)
+
+
+def _escape(text: str, at: int) -> tuple[str, int]:
+    """The sign that the escape at `at` stands for, and where the text goes on. An unknown one stays as it is."""
+    sign = text[at + 1 : at + 2]
+    if sign in _ESCAPES:
+        return _ESCAPES[sign], at + 2
+    if octal := _OCTAL.match(text, at + 1):
+        return chr(int(octal.group(), 8)), octal.end()
+    if sign in _CODE_ESCAPES:
+        end = at + 2 + _CODE_ESCAPES[sign]
+        code = int(text[at + 2 : end], 16) if _HEX.fullmatch(text, at + 2, end) and end <= len(text) else -1
+        if not 0 <= code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:  # noqa: PLR2004  # no character has that number
+            raise NotJsonError(at, "an escape names no character")
+        return chr(code), end
+    return text[at : at + 2], at + 2
+
+
+def skim(text: str, at: int) -> int:
+    """The end of the bracket that was opened before `at`, if all up to there reads like an expression; else -1.
+
+    An expression of more than `MOST_SKIMMED_CHARS` is given up.
+    """
+    limit = at + MOST_SKIMMED_CHARS
+    expected = [")"]
+    after_atom = ""
+    while expected:
+        token = _SKIMMED.match(text, at, limit)
+        if token is None:
+            return -1
+        at = token.end()
+        kind = token.lastgroup
+        if kind == "space":
+            continue
+        if kind in ("string", "atom"):
+            if token.group() in _KEYWORDS:
+                after_atom = ""
+                continue
+            if after_atom and not (kind == after_atom == "string"):
+                return -1
+            after_atom = kind
+        elif kind == "open":
+            if token.group() == "{" and after_atom:
+                return -1
+            expected.append(_CLOSES[token.group()])
+            after_atom = ""
+        elif kind == "close":
+            if token.group() != expected.pop():
+                return -1
+            after_atom = "atom"
+        else:
+            after_atom = ""
+    return at

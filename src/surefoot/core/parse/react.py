@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 
 from surefoot.core.parse.calls import TRAILING, Draft, Found, Reading, draft_of, fault_of
-from surefoot.core.parse.json_strict import NotJsonError, as_object
 from surefoot.core.parse.marks import KINDS, LabelKind, Labels, is_answer_name, label_pattern
 from surefoot.core.parse.objects import read
-from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, fence_at, outside_fences, skip_blanks
+from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, NotJsonError, fence_at, outside_fences, skip_blanks
 from surefoot.core.parse.steps import Given, bind, found_of, is_no_action, read_input, step_of, steps_follow
 from surefoot.core.parse.toolset import takes_nothing
+from surefoot.core.text.json import as_object
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 

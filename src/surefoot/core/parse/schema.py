@@ -14,7 +14,7 @@ from typing import cast
 
 from jsonschema_rs import Draft202012Validator, RegexOptions
 
-from surefoot.core.parse.json_strict import as_list, as_object
+from surefoot.core.text.json import as_list, as_object
 
 Schema = Mapping[str, object]
 

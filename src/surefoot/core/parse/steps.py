@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from surefoot.core.parse.calls import Draft, Found, Reading, arguments_of, fault_of, noted_if, typed
-from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.marks import is_answer_name
 from surefoot.core.parse.objects import NO_WARNINGS, REPAIRED, read
-from surefoot.core.parse.scan import fence_at, first_bracket, skip_blanks
+from surefoot.core.parse.scan import NotJsonError, fence_at, first_bracket, skip_blanks
 from surefoot.core.parse.schema import is_open, properties_of
 from surefoot.core.parse.toolset import sole_parameter, takes_nothing, unwrapped
+from surefoot.core.text.json import as_list, as_object
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, ReplyWarning
 from surefoot.types.tools import ToolSpec

@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping
 
 from surefoot.core.parse.calls import Draft, Found, Reading, arguments_at, past_closer, typed, whole_value
-from surefoot.core.parse.json_strict import NotJsonError
 from surefoot.core.parse.marks import FamilyName
 from surefoot.core.parse.objects import read
-from surefoot.core.parse.scan import MOST_CALLS, Seeker, skip_blanks
+from surefoot.core.parse.scan import MOST_CALLS, NotJsonError, Seeker, skip_blanks
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, ReplyWarning
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from surefoot.core.parse.json_strict import as_object
 from surefoot.core.parse.schema import is_open, properties_of, required_of, resolve, type_name, types_of
 from surefoot.core.parse.validate import Checked, Validator
+from surefoot.core.text.json import as_object
 from surefoot.types.dataclass import dataclass
 from surefoot.types.tools import Catalogue, ToolSpec
 

@@ -19,7 +19,7 @@ from typing import cast
 
 from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
 
-from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, decode, same_json
+from surefoot.core.parse.scan import NotJsonError, decode
 from surefoot.core.parse.schema import (
     MOST_PARTS,
     OF_A_VALUE,
@@ -32,6 +32,7 @@ from surefoot.core.parse.schema import (
     type_name,
     types_of,
 )
+from surefoot.core.text.json import as_list, as_object, same_json
 from surefoot.types.dataclass import dataclass, replace
 
 _MOST_TOLD = 300

@@ -14,7 +14,6 @@ from itertools import cycle, product
 from typing import Literal, TypeVar
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.child import UnresolvedError, arguments_of, checked, open_calls, owners, references_in
 from surefoot.core.plan.edits import applied, laid_out, remedied, superseded_by
 from surefoot.core.plan.forms import PLAN as PLAN_FORM
@@ -23,6 +22,7 @@ from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.repeats import call_fingerprint, questions
 from surefoot.core.state.state import Call, Planning, State
 from surefoot.core.state.turn import changed
+from surefoot.core.text.json import as_object
 from surefoot.types.outcomes import Ask
 from surefoot.types.plan import RESERVED_IDS, Add, Mark, Operation, Plan, PlanStep, SetParameters, Supersede
 from surefoot.types.plan_events import PlanEdited, PlanMade, ProposalRefused

@@ -16,7 +16,6 @@ from typing import TypeVar, get_args
 
 import orjson
 
-from surefoot.core.parse.json_strict import as_object
 from surefoot.core.parse.validate import Checked, Validator, validate_value
 from surefoot.core.plan.forms import list_of, object_in, one_of
 from surefoot.core.state.plans import Loops, PlanRecord
@@ -26,6 +25,7 @@ from surefoot.core.state.state import EMPTY, Call, Planning, State, Turn, subset
 from surefoot.core.state.turn import changed
 from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text import json_text
+from surefoot.core.text.json import as_object
 from surefoot.core.view.step import spoken_call
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.dataclass import dataclass

@@ -12,8 +12,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar, cast, get_args
 
-from surefoot.core.parse.json_strict import NotJsonError, as_object
 from surefoot.core.parse.objects import read
+from surefoot.core.parse.scan import NotJsonError
+from surefoot.core.text.json import as_object
 from surefoot.types import reflection
 from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import UsageError

@@ -15,13 +15,13 @@ from hashlib import sha256
 from typing import assert_never, get_args
 
 from surefoot.core.parse.frames import Frame, key_of, nonce_of
-from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.accept import MOST_FAULTS
 from surefoot.core.plan.choose import EMPTY_SELECTION
 from surefoot.core.plan.limits import turns_so_far
 from surefoot.core.state.plans import BLOCKED, StepRecord, Tries
 from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text
+from surefoot.core.text.json import as_object
 from surefoot.core.view.observations import attribute, plain
 from surefoot.types import reflection
 from surefoot.types.plan import Plan, StepExecutionResult, StepStatus

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
-from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan import accept, forms
 from surefoot.core.plan.child import references_in
 from surefoot.core.plan.choose import fallback, selection_given
@@ -21,6 +20,7 @@ from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.repeats import fingerprint
 from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text
+from surefoot.core.text.json import as_object
 from surefoot.types.events import Event
 from surefoot.types.outcomes import Failed
 from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected, StepReflected

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never, get_args
 
 from surefoot.core.parse.frames import attribute, plain
-from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.child import UnresolvedError, resolved
 from surefoot.core.plan.choose import listed_names, previous_tools
 from surefoot.core.plan.edits import superseded_by
@@ -31,6 +30,7 @@ from surefoot.core.plan.schemas import is_small, schema_for
 from surefoot.core.state.plans import BLOCKED
 from surefoot.core.state.state import Planning, State, subset
 from surefoot.core.text import json_text
+from surefoot.core.text.json import as_object
 from surefoot.core.view.shape import required_only
 from surefoot.types import reflection
 from surefoot.types.dataclass import dataclass

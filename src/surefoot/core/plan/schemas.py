@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan import forms
 from surefoot.core.plan.choose import listed_names, offered_names
 from surefoot.core.plan.forms import Form, Schema, list_of
 from surefoot.core.state.roles import PLANNER, SOLO
 from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text, object_schema
+from surefoot.core.text.json import as_object
 from surefoot.core.view.request import REQUIRED_ONLY
 from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import NON_EMPTY, ProposalKind, StepKind

@@ -11,7 +11,6 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import takewhile
 
-from surefoot.core.parse.json_strict import as_list, as_object
 from surefoot.core.parse.schema import Schema, resolve
 from surefoot.core.state.lookup import Lookup
 from surefoot.core.state.state import Call, DueLimit, Known, State, Turn
@@ -30,6 +29,7 @@ from surefoot.core.state.trail import (
 )
 from surefoot.core.state.turn import ACTOR, changed
 from surefoot.core.text import json_text
+from surefoot.core.text.json import as_list, as_object
 from surefoot.types.events import StepLimitReached
 from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.progress import CONTINUE, LimitAction, StepDecision, StepIterationConfig

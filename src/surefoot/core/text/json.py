@@ -44,6 +44,29 @@ def at(value: object, *keys: str) -> object:
     return value
 
 
+def same_json(one: object, other: object) -> bool:
+    """Whether two JSON values are the same; unlike in Python, `true` is not 1, and 1 is 1.0."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    ones, others = as_list(one), as_list(other)
+    if ones is not None and others is not None:
+        return len(ones) == len(others) and all(map(same_json, ones, others))
+    first, second = as_object(one), as_object(other)
+    if first is not None and second is not None:
+        return first.keys() == second.keys() and all(same_json(value, second[key]) for key, value in first.items())
+    return one == other
+
+
+def as_object(value: object) -> Mapping[str, object] | None:
+    """The value as a JSON object, if it is one."""
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else None  # JSON has text keys only
+
+
+def as_list(value: object) -> list[object] | None:
+    """The value as a JSON list, if it is one."""
+    return cast("list[object]", value) if isinstance(value, list) else None  # whatever its members are
+
+
 def decoded(data: bytes, *, is_cut: bool = False) -> str | None:
     """Bytes as UTF-8 text; None when they are not text. `is_cut`: the last character may be torn, and is left out."""
     if b"\0" in data:

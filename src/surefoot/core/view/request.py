@@ -27,7 +27,6 @@ import orjson
 from surefoot.core.parse.frames import plain
 from surefoot.core.parse.marks import stop_sequences
 from surefoot.core.state.lookup import History
-from surefoot.core.state.places import ROOT
 from surefoot.core.state.roles import ACTOR, SOLO, TAGGED, THINKER, prompt_name, window_of
 from surefoot.core.state.state import State, subset
 from surefoot.core.state.turn import Rendered
@@ -36,6 +35,7 @@ from surefoot.core.view.observations import Form, ask_for, form_in
 from surefoot.core.view.shape import IN_WORDS, REPEATS, required_only, step_schema, told_shape, with_finish
 from surefoot.core.view.step import guidance, is_thought, tools_now, without_pager
 from surefoot.core.view.turns import KEPT_AS, asked, fetched, files_shown, said_before, split_template, turn_messages
+from surefoot.types.knowledge import ROOT
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Think
 from surefoot.types.outcomes import Deny
