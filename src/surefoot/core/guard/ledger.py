@@ -22,18 +22,9 @@ from surefoot.core.state.turn import changed
 from surefoot.core.text.records import index_of
 from surefoot.core.view.observations import is_ours
 from surefoot.core.view.step import choosing_now, place_of, unspoken
+from surefoot.types import guard_events
 from surefoot.types.events import CallJudged, IntentAnchored, ToolsSelected, ValuesEndorsed
 from surefoot.types.guard import BranchStatus, ConstraintSet, HypothesisBranch, IntentAnchor, Rejection
-from surefoot.types.guard_events import (
-    Asking,
-    BranchCommitted,
-    BranchRejected,
-    GuardEvent,
-    HypothesesMade,
-    JudgementMade,
-    PerceptionSanitised,
-    SpeculationEvent,
-)
 from surefoot.types.inner import MADE_BEFORE, InnerRun
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.outcomes import Ask, Deny
@@ -161,21 +152,21 @@ def used_effects(state: State) -> frozenset[Effect | None]:
     return frozenset[Effect | None]().union(*(one.effects for one in started if steps or one.call_id in own)) - {"read"}
 
 
-def with_stage(state: State, event: GuardEvent) -> State:
+def with_stage(state: State, event: guard_events.GuardEvent) -> State:
     """The state once a stage of the guard has found something."""
     gate = state.gate
     state = changed(having_asked(state, event.asking), seen=state.seen + 1)
     if gate is None:
         return state
     match event:
-        case JudgementMade(call_id):
+        case guard_events.JudgementMade(call_id):
             return changed(state, gate=replace(gate, judgements={**gate.judgements, call_id: event}))
-        case PerceptionSanitised(call_id, asking=None):
+        case guard_events.PerceptionSanitised(call_id, asking=None):
             return changed(state, gate=replace(gate, hidden=tuple(one for one in gate.hidden if one[0] != call_id)))
-        case PerceptionSanitised(call_id) if event.degraded:
+        case guard_events.PerceptionSanitised(call_id) if event.degraded:
             known = replace(gate.known, degraded=gate.known.degraded | {call_id})
             return changed(state, gate=replace(gate, known=known))
-        case PerceptionSanitised(call_id, masks=masks):
+        case guard_events.PerceptionSanitised(call_id, masks=masks):
             call = state.call(call_id)
             if call is None or call.result is None:
                 return state
@@ -184,7 +175,7 @@ def with_stage(state: State, event: GuardEvent) -> State:
             assert_never(event)
 
 
-def having_asked(state: State, asking: Asking | None, *, is_part_of_step: bool = False) -> State:
+def having_asked(state: State, asking: guard_events.Asking | None, *, is_part_of_step: bool = False) -> State:
     """The state with what a stage has cost. Its requests count as any other, unless they are part of a step's own."""
     if asking is None:
         return state
@@ -271,25 +262,25 @@ def with_answer(state: State, call_id: str) -> State:
     return changed(state, gate=replace(gate, hidden=hidden))
 
 
-def with_tree(state: State, event: SpeculationEvent) -> State:
+def with_tree(state: State, event: guard_events.SpeculationEvent) -> State:
     """The state once something has happened to a tree; one that is not of the newest tree changes nothing else."""
-    asking = None if isinstance(event, BranchRejected) else event.asking
+    asking = None if isinstance(event, guard_events.BranchRejected) else event.asking
     state = changed(having_asked(state, asking, is_part_of_step=True), seen=state.seen + 1)
     gate = state.gate
     if gate is None:
         return state
     now = choosing_now(state)
     match event:
-        case HypothesesMade(tree):
+        case guard_events.HypothesesMade(tree):
             trees = now.trees + 1 if now.tree is not None and now.point == state.steps else 1
             now = replace(now, tree=tree, point=state.steps, trees=trees, rejected=(), decision=None)
             return _choosing(state, gate, now)
-        case BranchRejected(tree_id, branch_id):
+        case guard_events.BranchRejected(tree_id, branch_id):
             branch = now.branch(branch_id)
             if branch is None or now.tree is None or now.tree.tree_id != tree_id:
                 return state
             return _choosing(state, gate, _without(now, branch, event))
-        case BranchCommitted(decision, direct=direct):
+        case guard_events.BranchCommitted(decision, direct=direct):
             branch = now.branch(decision.selected_branch_id)
             now = replace(now, decision=decision, point=state.steps, bad=())
             if branch is None:
@@ -319,7 +310,7 @@ def _marked(now: Choosing, branch: HypothesisBranch, status: BranchStatus) -> Ch
     return replace(now, tree=replace(now.tree, branches=branches))
 
 
-def _without(now: Choosing, branch: HypothesisBranch, event: BranchRejected) -> Choosing:
+def _without(now: Choosing, branch: HypothesisBranch, event: guard_events.BranchRejected) -> Choosing:
     was_taken = branch.status == "committed"
     marked = _marked(now, branch, "failed" if was_taken else "rejected")
     refused = () if event.rule == CALL_FAILED or branch.tool_name in RESERVED else (key_of_branch(branch),)

@@ -10,34 +10,15 @@ from dataclasses import replace
 from functools import partial
 from typing import assert_never
 
+from surefoot.core.guard import ledger
 from surefoot.core.guard.judge import REASONING_STEP
-from surefoot.core.guard.ledger import (
-    heard,
-    selected,
-    with_answer,
-    with_inner,
-    with_stage,
-    with_start,
-    with_tree,
-    with_verdict,
-)
 from surefoot.core.guard.resume import followed, judged_again, with_config, with_effects
 from surefoot.core.loop.slices import fit_of, fit_overflown
 from surefoot.core.loop.steps import retried, with_step
 from surefoot.core.plan.fold import having_read, in_children, planning_of, taken_up, with_plan
 from surefoot.core.plan.limits import with_limit, with_tries
+from surefoot.core.state import repeats
 from surefoot.core.state.plans import PlanRecord
-from surefoot.core.state.repeats import (
-    anew,
-    answered,
-    having_told,
-    known_after,
-    limited,
-    result_of,
-    with_reply,
-    with_result,
-    with_settled,
-)
 from surefoot.core.state.roles import NO_COUNTERS, PREFETCH, ROUNDED, goes_on, mode_for, rounds_to_tell, speaking
 from surefoot.core.state.state import EMPTY, Call, SpeakerState, State, Turn, subset
 from surefoot.core.state.turn import MOST_ATTEMPTS, Outcome, changed
@@ -75,27 +56,27 @@ def _apply(state: State, event: events.Event) -> State:
             call = state.call(call_id)
             origin = (call.origin if call else "") or state.run_id
             state = _with_call(state, call_id, attempts=attempt, doubt="", origin=origin)
-            return with_start(state, call_id) if state.gate is not None else state
+            return ledger.with_start(state, call_id) if state.gate is not None else state
         case events.IntentAnchored() | events.ValuesEndorsed():
-            return heard(state, event)
+            return ledger.heard(state, event)
         case events.CallEnded(inner=inner):
-            state = with_inner(state, event.call_id, inner) if inner is not None else state
+            state = ledger.with_inner(state, event.call_id, inner) if inner is not None else state
             return _with_result(state, event.call_id, event.result, event.elapsed_s)
         case CallPaused(call_id, inner, elapsed_s):
-            state = with_inner(state, call_id, inner)
+            state = ledger.with_inner(state, call_id, inner)
             return _with_call(state, call_id, elapsed_s)
         case events.CallReused(call_id, known_id):
-            answered = _with_call(
-                state, call_id, known=known_id, decision=Allow(), result=result_of(state, call_id, known_id)
+            told = _with_call(
+                state, call_id, known=known_id, decision=Allow(), result=repeats.result_of(state, call_id, known_id)
             )
-            return having_told(answered, call_id)
+            return repeats.having_told(told, call_id)
         case events.RunStarted():
             return _started(state, event)
         case events.ToolsSelected(selection=selection) if selection is not None:
             return with_plan(state, event, _apply)
         case events.ToolsSelected(visible):
             offered = subset(state.tools, visible)
-            return selected(changed(state, seen=state.seen + 1, offered=offered, heads={}), event)
+            return ledger.selected(changed(state, seen=state.seen + 1, offered=offered, heads={}), event)
         case events.ModelTraitLearnt():
             return having_learnt(state, event)
         case events.ModelFailed():
@@ -112,15 +93,15 @@ def _apply(state: State, event: events.Event) -> State:
         case events.ConventionsRead():
             return _conventions(state, event)
         case events.StepLimitReached():
-            return limited(state, event) if state.planning is None else with_limit(state, event)
+            return repeats.limited(state, event) if state.planning is None else with_limit(state, event)
         case OfStep() if state.planning is None:
             return with_step(state, event)
         case OfStep() | OfPlan() | events.ToolsShortlisted() | events.InStep():
             return with_tries(state, with_plan(state, event, _apply), event)
         case PerceptionSanitised() | JudgementMade():
-            return with_stage(state, event)
+            return ledger.with_stage(state, event)
         case OfTree():
-            return with_tree(state, event)
+            return ledger.with_tree(state, event)
         case events.RunEnded(ending):
             return changed(state, seen=state.seen + 1, ending=ending)
         case _:
@@ -188,7 +169,7 @@ def _taken_up(
         if taken.planning is not None:
             taken = changed(taken, planning=in_children(taken.planning, partial(with_effects, effects=event.effects)))
     taken = taken.with_calls(lambda call: changed(call, doubt="") if call.doubt == "unknown" else call)  # asked again
-    return anew(taken) if state.ending is not None and state.stuck else taken
+    return repeats.anew(taken) if state.ending is not None and state.stuck else taken
 
 
 def _found(state: State, event: events.ReferencesFound) -> State:
@@ -238,7 +219,7 @@ def _replied(state: State, event: events.ModelReplied) -> State:
     step_id = step.step_id if step is not None else ""
     said = (event.step, event.message, event.parsed, event.mode, event.want, event.role)
     turn = Turn(*said, outcome, calls, left, step_id=step_id, guidance=told, called=called)
-    return with_reply(changed(state, turn=turn), turn)
+    return repeats.with_reply(changed(state, turn=turn), turn)
 
 
 def _judged(state: State, event: events.CallJudged) -> State:
@@ -260,8 +241,8 @@ def _judged(state: State, event: events.CallJudged) -> State:
         case _:
             assert_never(decision)
     state = _with_call(state, event.call_id, **changes)
-    state = with_verdict(state, event) if state.gate is not None else state
-    return answered(state, event.call_id, is_refused=isinstance(decision, Deny)) if event.by else state
+    state = ledger.with_verdict(state, event) if state.gate is not None else state
+    return repeats.answered(state, event.call_id, is_refused=isinstance(decision, Deny)) if event.by else state
 
 
 def _settled(state: State, event: events.DoubtSettled) -> State:
@@ -287,12 +268,12 @@ def _settled(state: State, event: events.DoubtSettled) -> State:
 def _with_result(state: State, call_id: str, result: ToolResult, elapsed_s: float) -> State:
     """The call has had its effect: it has a result, and what was known before may have changed."""
     state = _with_call(state, call_id, elapsed_s, result=result)
-    state = with_answer(state, call_id) if state.gate is not None else state
+    state = ledger.with_answer(state, call_id) if state.gate is not None else state
     call = next((c for c in state.calls if c.id == call_id), None)
     if call is None or (state.turn is not None and state.turn.role == PREFETCH):
         return state
-    known = known_after(state.known, call)
-    state = with_result(state, call, result)
+    known = repeats.known_after(state.known, call)
+    state = repeats.with_result(state, call, result)
     return changed(state, known=known, has_cut_result=state.has_cut_result or result.blob is not None)
 
 
@@ -303,7 +284,7 @@ def _with_call(state: State, call_id: str, elapsed_s: float = 0.0, /, **changes:
     calls = tuple([changed(call, **changes) if call.id == call_id else call for call in turn.calls])
     state = changed(state, seen=state.seen + 1, elapsed_s=elapsed_s, turn=changed(turn, calls=calls, _memo={}))
     is_settled = "result" in changes and not any(call.is_open for call in calls)
-    return with_settled(state) if is_settled and turn.role != PREFETCH else state
+    return repeats.with_settled(state) if is_settled and turn.role != PREFETCH else state
 
 
 def having_learnt(state: State, event: events.ModelTraitLearnt) -> State:

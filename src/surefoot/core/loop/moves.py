@@ -34,21 +34,8 @@ from collections.abc import Mapping
 from typing import Literal, assert_never
 
 from surefoot.core.gate.record import GateRecord
+from surefoot.core.guard import judge
 from surefoot.core.guard.branches import before_thinking
-from surefoot.core.guard.judge import (
-    digest_mismatch,
-    failed_before,
-    has_asked_enough,
-    has_to_wait,
-    is_paused,
-    is_unheard,
-    judge,
-    no_call_after_the_time,
-    profile,
-    reasoning_step,
-    refused_since,
-    stuck,
-)
 from surefoot.core.guard.ledger import unread
 from surefoot.core.loop.speakers import SPEAKERS, in_shape, proposed, unheard
 from surefoot.core.loop.steps import step_move
@@ -86,7 +73,7 @@ def next_moves(state: State, under_way: frozenset[moves.Move] = NONE_UNDER_WAY) 
     if state.planning is not None and state.planning.has_begun:
         if state.gate is not None and state.planning.noted and not under_way and _is_unread(state.gate):
             return (moves.Ask("anchor"),)  # the note on a plan is the user's word, too
-        return () if has_asked_enough(state) else _planned(state, state.planning, under_way)
+        return () if judge.has_asked_enough(state) else _planned(state, state.planning, under_way)
     if under_way:
         return ()
     if state.gate is not None and (staged := _staged(state, state.gate)):
@@ -130,7 +117,7 @@ def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves
         if not waiting and not interrupted:
             return ()  # all of them run
     again = [c for c in interrupted if c.may_run_again]
-    checks = (profile,) if state.gate is None else (profile, digest_mismatch, refused_since)
+    checks = (judge.profile,) if state.gate is None else (judge.profile, judge.digest_mismatch, judge.refused_since)
     decided = (*again, *[c for c in waiting if c.decision is not None])
     named = {c.name: c.id for c in reversed(decided)} if state.gate is None else {}  # the profile asks for no more
     for call in decided:
@@ -146,14 +133,14 @@ def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves
             if call is not still_open[0] and is_unsure(state, still_open, call):
                 break
             move = _verdict(state, call)
-            if state.gate is None or not has_to_wait(state, call, move):
+            if state.gate is None or not judge.has_to_wait(state, call, move):
                 return () if under_way and move in under_way else (move,)  # a verdict is long to hash
-    if state.gate is not None and has_asked_enough(state):
+    if state.gate is not None and judge.has_asked_enough(state):
         return ()
     begins = [c for c in waiting if isinstance(c.decision, Allow)]  # a question is not lost to the time
-    if begins and not isinstance(late := no_call_after_the_time(state, begins[0]), Allow):
-        return (_judged(state, begins[0].id, late, no_call_after_the_time.__name__),)
-    if not waiting or (state.gate is not None and is_paused(state)):
+    if begins and not isinstance(late := judge.no_call_after_the_time(state, begins[0]), Allow):
+        return (_judged(state, begins[0].id, late, judge.no_call_after_the_time.__name__),)
+    if not waiting or (state.gate is not None and judge.is_paused(state)):
         return ()
     running = len(still_open) - len(waiting)
     if all(c.spec is not None and c.spec.effect == "read" for c in state.calls if c.fault is None):
@@ -222,21 +209,21 @@ def standing(state: State) -> Literal["approval", "in_doubt", ""]:
 def _verdict(state: State, call: Call) -> moves.Record | moves.Ask:
     """A call whose result is known gets it (`core/state/repeats.py`), unless it is refused anyway."""
     if state.turn is not None and state.turn.role == PREFETCH:
-        decision, rule, grounds = judge(state, call)  # nobody is asked before a run has begun
+        decision, rule, grounds = judge.judge(state, call)  # nobody is asked before a run has begun
         return _judged(state, call.id, Deny(NEEDS_APPROVAL) if isinstance(decision, Ask) else decision, rule, grounds)
-    if not isinstance(reasoning_step(state, call), Allow):
-        return _judged(state, call.id, *judge(state, call))
-    if not isinstance(sign := stuck(state, call), Allow):
-        decision, rule, grounds = judge(state, call)
+    if not isinstance(judge.reasoning_step(state, call), Allow):
+        return _judged(state, call.id, *judge.judge(state, call))
+    if not isinstance(sign := judge.stuck(state, call), Allow):
+        decision, rule, grounds = judge.judge(state, call)
         if isinstance(decision, Deny):
             return _judged(state, call.id, decision, rule, grounds)
         return _judged(state, call.id, sign, RULE)
-    may_run = not state.barred or isinstance(failed_before(state, call), Allow)
+    may_run = not state.barred or isinstance(judge.failed_before(state, call), Allow)
     if may_run and tools_now(state).get(call.name) is not None and (known := answered_by(state, call)):
         return moves.Record((CallReused(call.id, known),))
-    if state.gate is not None and is_unheard(state, call):
+    if state.gate is not None and judge.is_unheard(state, call):
         return moves.Ask("judge", call.id)
-    return _judged(state, call.id, *judge(state, call))
+    return _judged(state, call.id, *judge.judge(state, call))
 
 
 def announce(move: moves.Move, state: State) -> tuple[Event, ...]:
