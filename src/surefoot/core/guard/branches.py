@@ -127,33 +127,25 @@ def _after_a_turn(state: State, now: Choosing, tree: HypothesisTree, most: int) 
         return Record((out,))
     if taken is not None or not any(branch.status == "failed" for branch in tree.branches):
         return _another(state, now)
-    if now.failures > most:
-        return None
+    return None if now.failures > most else _choice(state, now, tree, has_failed=True)
+
+
+def _choice(state: State, now: Choosing, tree: HypothesisTree, *, has_failed: bool = False) -> Move:
+    """Which of the branches that are left is taken; once one has failed, the next in order, and no model is asked."""
     left = survivors(state, tree)
     for branch, decision, rule in left:
         if isinstance(decision, Deny):
             return Record((BranchRejected(tree.tree_id, branch.branch_id, rule, decision.reason),))
-    if not left:
+    if not left and has_failed:
         return _another(state, now)
-    return _taken(state, now, tree, left[0][0], "the branch before it failed")
-
-
-def _choice(state: State, now: Choosing, tree: HypothesisTree) -> Move:
-    left = survivors(state, tree)
-    for branch, decision, rule in left:
-        if isinstance(decision, Deny):
-            return Record((BranchRejected(tree.tree_id, branch.branch_id, rule, decision.reason),))
     if not left:
         none = CommitmentDecision(tree.tree_id, None, "order", "all were rejected", now.rejected)
         return Record((BranchCommitted(none),))
-    if len(left) == 1:
-        return _taken(state, now, tree, left[0][0], "the only one that is left")
-    return Ask("choice", tree.tree_id)
-
-
-def _taken(state: State, now: Choosing, tree: HypothesisTree, branch: HypothesisBranch, reason: str) -> Record:
-    decision = CommitmentDecision(tree.tree_id, branch.branch_id, "order", reason, now.rejected)
-    return Record((BranchCommitted(decision, direct=is_direct(state, branch)),))
+    if len(left) > 1 and not has_failed:
+        return Ask("choice", tree.tree_id)
+    first, reason = left[0][0], "the branch before it failed" if has_failed else "the only one that is left"
+    taken = CommitmentDecision(tree.tree_id, first.branch_id, "order", reason, now.rejected)
+    return Record((BranchCommitted(taken, direct=is_direct(state, first)),))
 
 
 def is_direct(state: State, branch: HypothesisBranch) -> bool:
