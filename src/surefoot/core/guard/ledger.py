@@ -46,7 +46,7 @@ def heard(state: State, event: IntentAnchored | ValuesEndorsed) -> State:
         call = state.call(event.call_id)
         known = gate.known.with_yes(call.name, event.values) if call is not None else gate.known
         gate = replace(gate, known=replace(known, accepted=accepted))
-    return changed(state, seen=state.seen + 1, gate=gate)
+    return changed(state, gate=gate)
 
 
 def _anchored(state: State, event: IntentAnchored) -> State:
@@ -79,7 +79,7 @@ def _anchored(state: State, event: IntentAnchored) -> State:
     else:
         gate = None
     is_late = state.gate is None and gate is not None
-    state = changed(having_asked(state, event.asking), seen=state.seen + 1, gate=gate, heads={})
+    state = changed(having_asked(state, event.asking), gate=gate, heads={})
     if is_late:
         for call in (call for turn in state.turns for call in turn.calls):
             state = with_start(state, call.id) if call.attempts else state
@@ -155,7 +155,7 @@ def used_effects(state: State) -> frozenset[Effect | None]:
 def with_stage(state: State, event: guard_events.GuardEvent) -> State:
     """The state once a stage of the guard has found something."""
     gate = state.gate
-    state = changed(having_asked(state, event.asking), seen=state.seen + 1)
+    state = having_asked(state, event.asking)
     if gate is None:
         return state
     match event:
@@ -265,7 +265,7 @@ def with_answer(state: State, call_id: str) -> State:
 def with_tree(state: State, event: guard_events.SpeculationEvent) -> State:
     """The state once something has happened to a tree; one that is not of the newest tree changes nothing else."""
     asking = None if isinstance(event, guard_events.BranchRejected) else event.asking
-    state = changed(having_asked(state, asking, is_part_of_step=True), seen=state.seen + 1)
+    state = having_asked(state, asking, is_part_of_step=True)
     gate = state.gate
     if gate is None:
         return state

@@ -47,6 +47,8 @@ def fold(given: Iterable[events.Event], start: State = EMPTY) -> State:
 
 
 def _apply(state: State, event: events.Event) -> State:
+    elapsed_s = max(state.elapsed_s, getattr(event, "elapsed_s", 0.0))
+    state = changed(state, seen=state.seen + 1, elapsed_s=elapsed_s)
     match event:
         case events.ModelReplied():
             return _replied(state, event)
@@ -61,10 +63,9 @@ def _apply(state: State, event: events.Event) -> State:
             return ledger.heard(state, event)
         case events.CallEnded(inner=inner):
             state = ledger.with_inner(state, event.call_id, inner) if inner is not None else state
-            return _with_result(state, event.call_id, event.result, event.elapsed_s)
-        case CallPaused(call_id, inner, elapsed_s):
-            state = ledger.with_inner(state, call_id, inner)
-            return _with_call(state, call_id, elapsed_s)
+            return _with_result(state, event.call_id, event.result)
+        case CallPaused(call_id, inner):
+            return _with_call(ledger.with_inner(state, call_id, inner), call_id)
         case events.CallReused(call_id, known_id):
             told = _with_call(
                 state, call_id, known=known_id, decision=Allow(), result=repeats.result_of(state, call_id, known_id)
@@ -76,7 +77,7 @@ def _apply(state: State, event: events.Event) -> State:
             return with_plan(state, event, _apply)
         case events.ToolsSelected(visible):
             offered = subset(state.tools, visible)
-            return ledger.selected(changed(state, seen=state.seen + 1, offered=offered, heads={}), event)
+            return ledger.selected(changed(state, offered=offered, heads={}), event)
         case events.ModelTraitLearnt():
             return having_learnt(state, event)
         case events.ModelFailed():
@@ -89,7 +90,7 @@ def _apply(state: State, event: events.Event) -> State:
             return _found(state, event)
         case events.PreHydrationComplete():
             planning = having_read(state.planning, event.message)
-            return changed(state, seen=state.seen + 1, turn=None, hydrated=event, planning=planning, heads={})
+            return changed(state, turn=None, hydrated=event, planning=planning, heads={})
         case events.ConventionsRead():
             return _conventions(state, event)
         case events.StepLimitReached():
@@ -103,7 +104,7 @@ def _apply(state: State, event: events.Event) -> State:
         case OfTree():
             return ledger.with_tree(state, event)
         case events.RunEnded(ending):
-            return changed(state, seen=state.seen + 1, ending=ending)
+            return changed(state, ending=ending)
         case _:
             assert_never(event)
 
@@ -112,7 +113,6 @@ def _started(state: State, event: events.RunStarted) -> State:
     """The state of a run that begins. One that follows another has its turns before it, and what the gate knows."""
     begun = changed(
         followed(state, event) if event.follows else state,
-        seen=state.seen + 1,
         run_id=event.run_id,
         task=event.task,
         speakers={role: speaking(speaker) for role, speaker in event.speakers.items()},
@@ -143,10 +143,9 @@ def _taken_up(
 ) -> State:
     if isinstance(event, events.DriverChanged | events.RunNoted):  # the run goes on as it is
         notes = () if isinstance(event, events.DriverChanged) else ((state.steps + 1, event.text),)
-        return changed(state, seen=state.seen + 1, notes=(*state.notes, *notes))
+        return changed(state, notes=(*state.notes, *notes))
     taken = changed(
         with_config(state, event.config),
-        seen=state.seen + 1,
         run_id=event.run_id if isinstance(event, events.RunForked) else state.run_id,
         speakers={role: goes_on(kept, event.speakers.get(role)) for role, kept in state.speakers.items()},
         failure=None,
@@ -178,15 +177,14 @@ def _found(state: State, event: events.ReferencesFound) -> State:
         for call in event.calls
     )
     spoken = Turn(0, ModelMessage("assistant"), Parsed(event.calls), "native", "any", PREFETCH, "calls", calls)
-    elapsed_s = max(state.elapsed_s, event.elapsed_s)
-    return changed(state, seen=state.seen + 1, found=event, turn=spoken if calls else None, elapsed_s=elapsed_s)
+    return changed(state, found=event, turn=spoken if calls else None)
 
 
 def _conventions(state: State, event: events.ConventionsRead) -> State:
     """What was told of the root stands before the task and is replaced there; the rest goes with the turn."""
     told, turn = state.conventions, state.turn
     planning = having_read(state.planning, event.message)
-    state = changed(state, seen=state.seen + 1, conventions=(*told, event), planning=planning, heads={})
+    state = changed(state, conventions=(*told, event), planning=planning, heads={})
     if told and event.scope == ROOT and event.message:
         root = replace(told[0], files=event.files, message=event.message)  # the root is read first
         return changed(state, conventions=(root, *told[1:], replace(event, files=(), message="")))
@@ -205,13 +203,11 @@ def _replied(state: State, event: events.ModelReplied) -> State:
     step, called = state.running_step, state.called
     state = changed(
         state,
-        seen=state.seen + 1,
         done=state.turns,
         speakers={**state.speakers, event.role: having_said(speaker, event, outcome, fit)},
         wire_ids=state.wire_ids.plus(ids),
         usage=state.usage + event.message.usage,
         requests=state.requests + event.requests,
-        elapsed_s=max(state.elapsed_s, event.elapsed_s),
         calls_made=state.calls_made + len(event.parsed.calls),
         failure=None,
     )
@@ -246,29 +242,28 @@ def _judged(state: State, event: events.CallJudged) -> State:
 
 
 def _settled(state: State, event: events.DoubtSettled) -> State:
-    call, now_s = state.call(event.call_id), event.elapsed_s
+    call = state.call(event.call_id)
     match event.outcome:
         case "done":
             result = event.result or ToolResult(f"done, as {event.by} says", source=event.by, trust="trusted")
-            return _with_result(state, event.call_id, result, now_s)
+            return _with_result(state, event.call_id, result)
         case "abandoned":
             told = f"given up by {event.by}: nobody knows whether it took effect"
             result = ToolResult(told, source=event.by, trust="trusted", kind="error", error="external:abandoned")
-            return _with_result(state, event.call_id, result, now_s)
+            return _with_result(state, event.call_id, result)
         case "not_done":
             # a probe that says no again and again is not believed for ever
             is_doubtful = event.by == PROBE and call is not None and call.attempts >= MOST_ATTEMPTS
-            return _with_call(state, event.call_id, now_s, doubt="unknown" if is_doubtful else "not_done")
+            return _with_call(state, event.call_id, doubt="unknown" if is_doubtful else "not_done")
         case "unknown":
-            return _with_call(state, event.call_id, now_s, doubt="unknown")
+            return _with_call(state, event.call_id, doubt="unknown")
         case _:
             assert_never(event.outcome)
 
 
-def _with_result(state: State, call_id: str, result: ToolResult, elapsed_s: float) -> State:
+def _with_result(state: State, call_id: str, result: ToolResult) -> State:
     """The call has had its effect: it has a result, and what was known before may have changed."""
-    state = _with_call(state, call_id, elapsed_s, result=result)
-    state = ledger.with_answer(state, call_id)
+    state = ledger.with_answer(_with_call(state, call_id, result=result), call_id)
     call = next((c for c in state.calls if c.id == call_id), None)
     if call is None or (state.turn is not None and state.turn.role == PREFETCH):
         return state
@@ -277,12 +272,12 @@ def _with_result(state: State, call_id: str, result: ToolResult, elapsed_s: floa
     return changed(state, known=known, has_cut_result=state.has_cut_result or result.blob is not None)
 
 
-def _with_call(state: State, call_id: str, elapsed_s: float = 0.0, /, **changes: object) -> State:
-    turn, elapsed_s = state.turn, max(state.elapsed_s, elapsed_s)
+def _with_call(state: State, call_id: str, /, **changes: object) -> State:
+    turn = state.turn
     if turn is None:
-        return changed(state, seen=state.seen + 1, elapsed_s=elapsed_s)
+        return state
     calls = tuple([changed(call, **changes) if call.id == call_id else call for call in turn.calls])
-    state = changed(state, seen=state.seen + 1, elapsed_s=elapsed_s, turn=changed(turn, calls=calls, _memo={}))
+    state = changed(state, turn=changed(turn, calls=calls, _memo={}))
     is_settled = "result" in changes and not any(call.is_open for call in calls)
     return repeats.with_settled(state) if is_settled and turn.role != PREFETCH else state
 
@@ -299,7 +294,7 @@ def having_learnt(state: State, event: events.ModelTraitLearnt) -> State:
         speakers[role] = changed(speaker, traits=traits, mode=mode, learnt=learnt)
         if mode != speaker.mode:  # it is asked otherwise from here on
             speakers[role], trail = changed(speakers[role], **NO_COUNTERS), replace(trail, silent=())
-    return changed(state, seen=state.seen + 1, speakers=speakers, trail=trail)
+    return changed(state, speakers=speakers, trail=trail)
 
 
 def having_failed(state: State, event: events.ModelFailed) -> State:
@@ -313,11 +308,9 @@ def having_failed(state: State, event: events.ModelFailed) -> State:
         speaker = goes_on(speaker, event.instead)
     return changed(
         state,
-        seen=state.seen + 1,
         failure=event if event.instead is None else None,
         speakers={**state.speakers, event.role: speaker},
         usage=state.usage + event.usage,
-        elapsed_s=max(state.elapsed_s, event.elapsed_s),
     )
 
 

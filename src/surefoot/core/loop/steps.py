@@ -92,7 +92,6 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
 def with_step(state: State, event: StepEvent) -> State:
     """The state once something has happened to a step; an event of a step that is not known changes nothing."""
     plan = state.plan
-    state = changed(state, seen=state.seen + 1)
     if isinstance(event, ReasoningStepViolated) and (plan is None or not plan.is_reasoning(event.step_id)):
         return with_violation(state)
     step = next((one for one in plan.steps if one.step_id == event.step_id), None) if plan is not None else None

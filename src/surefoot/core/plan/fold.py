@@ -55,15 +55,10 @@ def with_plan(
 ) -> State:
     """The state once something has befallen its plan. `apply` folds what happens inside a step."""
     planning = state.planning
-    state = changed(state, seen=state.seen + 1)
     if planning is None:
         return state
     if isinstance(event, InStep):
         return inside(state, planning, event, apply)
-    if isinstance(
-        event, plan_events.StepStarted | plan_events.ProposalMade | plan_events.RunEvaluated | ToolsShortlisted
-    ):
-        state = changed(state, elapsed_s=max(state.elapsed_s, event.elapsed_s))
     if isinstance(event, plan_events.ProposalMade):
         requests = state.requests + (event.requests if event.by == "model" else 0)
         state = changed(state, usage=state.usage + event.message.usage, requests=requests, failure=None)

@@ -160,7 +160,7 @@ def with_limit(state: State, event: StepLimitReached) -> State:
     """The state once a limit is on record: R5's own and `Replan` end nothing by themselves."""
     if event.action == LimitAction.Replan:
         due = tuple(one for one in state.limit_due if one.step_id != event.step_id)
-        return changed(state, seen=state.seen + 1, limit_due=due)
+        return changed(state, limit_due=due)
     told = limited(state, event)
     if event.action != LimitAction.SkipStep or told.planning is None:
         return told

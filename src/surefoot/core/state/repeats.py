@@ -275,7 +275,7 @@ _CIRCLES = ("repeat", "cycle", "monologue")
 def limited(state: State, event: StepLimitReached) -> State:
     """A limit is on record. A run that goes in circles ends, whatever is done about a single step."""
     due = tuple(one for one in state.limit_due if one.step_id != event.step_id)
-    state = changed(state, seen=state.seen + 1, limit_due=due)
+    state = changed(state, limit_due=due)
     if event.action == LimitAction.Escalate:
         return changed(state, asked=(*state.asked, event))
     if event.pattern not in _CIRCLES and event.action == LimitAction.SkipStep:
