@@ -29,10 +29,10 @@ from surefoot.core.plan.accept import edit_faults, edited
 from surefoot.core.plan.edits import edit_of
 from surefoot.core.plan.forms import MALFORMED
 from surefoot.core.state.plans import StepRecord
-from surefoot.core.state.repeats import limited
+from surefoot.core.state.repeats import having_failed, limited
 from surefoot.core.state.roles import turns_unasked
-from surefoot.core.state.state import DueLimit, Planning, State
-from surefoot.core.state.stuck import count, record_and_check, reset
+from surefoot.core.state.state import Planning, State
+from surefoot.core.state.stuck import reset
 from surefoot.core.state.turn import changed
 from surefoot.core.text import shortened
 from surefoot.types.events import Event, InStep, RunEnded, StepLimitReached
@@ -122,7 +122,7 @@ def set_limits(state: State) -> StepIterationConfig | None:
 
 def with_tries(before: State, after: State, event: Event) -> State:
     """The state in which a failure is counted that an event has brought, or steps begin anew that an edit reopens."""
-    if after.planning is None or (config := set_limits(after)) is None:
+    if after.planning is None or set_limits(after) is None:
         return after
     match event:
         case PlanEdited(operations=operations):
@@ -141,19 +141,8 @@ def with_tries(before: State, after: State, event: Event) -> State:
                 return after
         case _:
             return after
-    tried, decision = record_and_check(
-        after.tried,
-        config,
-        step_id,
-        error.message or error.code,
-        call=new.failures[-1].fingerprint.encode(),
-        infrastructure=error.cls in _BETWEEN,
-        number=after.seen - 1,
-    )
-    due = after.limit_due
-    if decision.decision == "stop" and decision.first:
-        due = (*due, DueLimit(step_id, count(tried, step_id), decision))
-    return changed(after, tried=tried, limit_due=due)
+    told, call = error.message or error.code, new.failures[-1].fingerprint.encode()
+    return having_failed(after, step_id, told, call, infrastructure=error.cls in _BETWEEN)
 
 
 def with_limit(state: State, event: StepLimitReached) -> State:

@@ -31,7 +31,7 @@ from surefoot.core.plan.child import give_up, in_step, with_whole
 from surefoot.core.plan.choose import offered_names, selected
 from surefoot.core.plan.reflect import after_all_tries, decided
 from surefoot.core.state.plans import WANTED
-from surefoot.core.state.repeats import config_of, is_beside_agent, is_made_beside, reached
+from surefoot.core.state.repeats import config_of, is_beside, reached
 from surefoot.core.state.state import Planning, State
 from surefoot.core.state.turn import changed
 from surefoot.types import moves
@@ -235,10 +235,8 @@ class _Running:
                     match move.events:
                         case (RunEnded(Failed() as failed),) if own.failure is not None:
                             self.broken = failed  # no model to be had: that is not a fault of the step
-                        case (CallJudged(call_id),) if is_made_beside(own, call_id, self.planning.children):
-                            pass  # what comes of it there will answer it here
-                        case (CallJudged(call_id),) if is_beside_agent(own, call_id, self.planning.children):
-                            pass  # it is judged once that has ended
+                        case (CallJudged(call_id),) if is_beside(own, call_id, self.planning.children):
+                            pass  # it is judged, or answered, once that has ended
                         case events:
                             first = first or Record(tuple(in_step(own, one) for one in events))
         is_acting = any(isinstance(one, Within) and isinstance(one.move, Act) for one in self.started)

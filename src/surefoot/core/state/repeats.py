@@ -141,25 +141,23 @@ def is_unsure(state: State, still_open: Sequence[Call], call: Call) -> bool:
     return any(one.has_effect for one in before) and bool(answered_by(state, call))
 
 
-def is_made_beside(state: State, call_id: str, steps: Mapping[str, State]) -> bool:
-    """Whether another step of a plan is making the very call that one of its agents asks for, and has not ended."""
-    call, step = state.call(call_id), state.running_step
-    if call is None or not call.has_effect or step is None or step.kind == "tool":
-        return False
-    begun = (one for child in steps.values() if child.scope != state.scope for one in child.calls if one.attempts)
-    return any(one.is_open and one.key == call.key for one in begun)
+def is_beside(state: State, call_id: str, steps: Mapping[str, State]) -> bool:
+    """Whether another step of a plan is at what a verdict on the call waits for.
 
-
-def is_beside_agent(state: State, call_id: str, steps: Mapping[str, State]) -> bool:
-    """Whether another step of a plan has asked an agent that may change something, and it is at work.
-
-    What that does counts for limits, and is known when it has done it.
+    That is the very call that an agent of this step asks for: what comes of it there answers it here. Or it is an agent
+    that may change something: what that does counts for limits, and is known when it has done it.
     """
-    call = state.call(call_id)
-    if state.gate is None or call is None or not call.has_effect:
+    call, step = state.call(call_id), state.running_step
+    if call is None or not call.has_effect:
         return False
+    is_agents, has_gate = step is not None and step.kind != "tool", state.gate is not None
     begun = (one for child in steps.values() if child.scope != state.scope for one in child.calls if one.attempts)
-    return any(one.is_open and one.has_effect and one.spec and one.spec.delegates and not one.asks for one in begun)
+    return any(
+        (is_agents and one.key == call.key)
+        or (has_gate and one.has_effect and one.spec and one.spec.delegates and not one.asks)
+        for one in begun
+        if one.is_open
+    )
 
 
 RULE = "stuck"
@@ -256,15 +254,14 @@ def with_result(state: State, call: Call, result: ToolResult) -> State:
     if not result.is_error:
         has_changed = call.spec is not None and call.spec.effect != "read"
         return changed(state, tried=NO_STEPS) if has_changed and state.tried is not NO_STEPS else state
-    step_id = step_of(call)
+    return having_failed(state, step_of(call), result.content, call.asked, infrastructure=result.infrastructure)
+
+
+def having_failed(state: State, step_id: str, error: str, call: bytes, *, infrastructure: bool) -> State:
+    """After an attempt of a step has failed; `call` is the digest of what was called."""
+    number = state.seen - 1
     tried, decision = record_and_check(
-        state.tried,
-        config_of(state),
-        step_id,
-        result.content,
-        call=call.asked,
-        infrastructure=result.infrastructure,
-        number=state.seen - 1,
+        state.tried, config_of(state), step_id, error, call=call, infrastructure=infrastructure, number=number
     )
     return _decided(state, step_id, tried, decision)
 
