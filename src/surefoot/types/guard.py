@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ConfigError
 from surefoot.types.rules import Declared, Origin, Role, Rule, StandingRule, ValueKind, by_name
-from surefoot.types.settings import Check, Settings, choice, flag, mapping_of, seconds, setting, text, tuple_of, whole
+from surefoot.types.settings import Settings, all_of, choice, flag, mapping_of, seconds, setting, text, tuple_of, whole
 from surefoot.types.tools import Effect
 
 EntityKind = Literal["email", "url", "account", "phone", "key", "id", "quoted", "file", "name"]
@@ -254,10 +254,6 @@ class Grounds:
 NO_GROUNDS = Grounds()
 
 
-def _tuple_of(kind: type) -> Check:
-    return tuple_of(lambda one: isinstance(one, kind), f"give a tuple of {kind.__name__}")
-
-
 _word_list = tuple_of(lambda word: isinstance(word, str) and bool(word.strip()), "give a list of words")
 
 
@@ -326,16 +322,16 @@ class GuardConfig(Settings):
         found="default",
     )
     constraints: tuple[SecurityConstraint, ...] = setting(
-        (), _tuple_of(SecurityConstraint), "in Python: what holds for every run", in_files=False
+        (), all_of(SecurityConstraint), "in Python: what holds for every run", in_files=False
     )
     rules: tuple[Rule, ...] = setting(
         (),
-        _tuple_of(Rule),
+        all_of(Rule),
         "rules of yours, which only tighten; in a file the one that `rules_file` names ([rules](rules.md))",
         in_files=False,
     )
     standing: tuple[StandingRule, ...] = setting(
-        (), _tuple_of(StandingRule), "what you always allow; in a file the one that `rules_file` names", in_files=False
+        (), all_of(StandingRule), "what you always allow; in a file the one that `rules_file` names", in_files=False
     )
     cedar: str = setting(
         "", text, "Cedar policies; in a file the one that `cedar_file` names; needs the extra `cedar`", in_files=False

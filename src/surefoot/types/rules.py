@@ -5,26 +5,31 @@ Source: spec/guard.md, sections 4.3, 4.9 and 4.10.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import date
 from typing import Literal, cast, get_args
 
-from surefoot.types.dataclass import dataclass, fields, replace
+from surefoot.types.dataclass import dataclass, field, fields, replace
 from surefoot.types.errors import ConfigError
 from surefoot.types.settings import (
     Settings,
+    all_of,
     choice,
+    fits,
     flag,
     from_table,
     is_number,
-    is_whole,
     mapping_of,
     of_type,
     or_none,
+    row,
     seconds,
     setting,
     text,
     texts,
+    tuple_of,
+    whole,
 )
 from surefoot.types.tools import Approval, Effect, ToolSpec
 
@@ -37,7 +42,6 @@ ValueKind = Literal["email", "url", "account", "phone", "key", "encoded", "numbe
 Origin = Literal["user", "config", "declared", "derived", "untrusted", "relayed", "invented"]
 """Where a leaf comes from; the first four are good (section 4.6)."""
 
-
 StepKind = Literal["tool", "agent", "reasoning", "response", "skip"]
 
 Value = str | int | float | bool
@@ -47,9 +51,34 @@ LONGEST_STANDING_DAYS = 90
 COVERED = ("intent", "provenance", "touch", "foreign", "repetition", "conformance")
 """Rules whose question a standing rule may answer."""
 
+_A_VALUE = "give a text, a number, true or false"
+
+_name = fits(lambda given: isinstance(given, str) and bool(given.strip()), "give a text")
+_number = or_none(fits(is_number, "give a number"), "any")
+_any_text, _any_name = or_none(text, "any"), or_none(_name, "any")
+_tool = fits(
+    lambda given: isinstance(given, str) and bool(given.strip()) and not set("*?") & set(given),
+    "name exactly one tool; what is always allowed takes no patterns",
+)
+_covers = tuple_of(lambda one: one in COVERED, f"name what it answers: {', '.join(COVERED)}", least=1)
+_then = fits(lambda given: given in ("deny", "ask"), "choose deny or ask; a rule cannot allow")
+_origins = tuple_of(lambda one: one in get_args(Origin), f"choose of {', '.join(get_args(Origin))}")
+_pin = fits(lambda given: bool(re.fullmatch("[0-9a-f]{64}", str(given))), "give the 64 hex digits of the tool's pin")
+
+
+def _is_value(given: object) -> bool:
+    return isinstance(given, str | int | float)
+
+
+def _is_day(given: object) -> bool:
+    try:
+        return isinstance(given, str) and bool(date.fromisoformat(given))
+    except ValueError:
+        return False
+
 
 @dataclass(frozen=True, slots=True)
-class ValueTest:
+class ValueTest(Settings):
     """What is asked of a value of a call's arguments: of parameter `arg`, at any depth, or of a role, or of both.
 
     All that is given has to hold of one value: `equals` it or `in_` a list, in the normal form of its kind; `matches`
@@ -57,103 +86,62 @@ class ValueTest:
     where it comes from, is one of these. With none of these it is enough that such a value is there.
     """
 
-    arg: str | None = None
-    role: Role | None = None
-    equals: Value | None = None
-    in_: tuple[Value, ...] = ()
-    matches: str | None = None
-    not_matches: str | None = None
-    above: float | None = None
-    below: float | None = None
-    origin: tuple[Origin, ...] = ()
+    arg: str | None = setting(None, _any_text, "")
+    role: Role | None = setting(None, or_none(choice(*get_args(Role)), "any"), "")
+    equals: Value | None = setting(None, or_none(fits(_is_value, _A_VALUE), "any"), "")
+    in_: tuple[Value, ...] = setting((), tuple_of(_is_value, _A_VALUE), "")
+    matches: str | None = setting(None, _any_text, "")
+    not_matches: str | None = setting(None, _any_text, "")
+    above: float | None = setting(None, _number, "")
+    below: float | None = setting(None, _number, "")
+    origin: tuple[Origin, ...] = setting((), _origins, "")
 
     def __post_init__(self) -> None:
+        Settings.__post_init__(self)
         if not self.arg and self.role is None:
             raise ConfigError("arg", self.arg, "name the parameter, or give a role")
-        _check_choice("role", self.role, get_args(Role))
-        for name in ("arg", "matches", "not_matches"):
-            if not isinstance(getattr(self, name), str | None):
-                raise ConfigError(name, getattr(self, name), "give a text")
-        for name in ("above", "below"):
-            if getattr(self, name) is not None and not is_number(getattr(self, name)):
-                raise ConfigError(name, getattr(self, name), "give a number")
-        for origin in self.origin:
-            _check_choice("origin", origin, get_args(Origin))
-        for name, value in (("equals", self.equals), *(("in", one) for one in self.in_)):
-            if not isinstance(value, str | int | float | None):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
-                raise ConfigError(name, value, "give a text, a number, true or false")
 
 
 @dataclass(frozen=True, slots=True)
-class When:
+class When(Settings):
     """The calls that a rule is about: all that is given has to hold. `tool` may hold `*` and `?`.
 
     `count_above` holds from the call on that is one more than so many of this run, counted by tool and effect.
     """
 
-    tool: str | None = None
-    effect: Effect | None = None
-    server: str | None = None
-    step_kind: StepKind | None = None
-    value: ValueTest | None = None
-    count_above: int | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("tool", "server"):
-            if not isinstance(getattr(self, name), str | None) or getattr(self, name) == "":
-                raise ConfigError(name, getattr(self, name), "give a name")
-        _check_choice("effect", self.effect, get_args(Effect))
-        _check_choice("step_kind", self.step_kind, get_args(StepKind))
-        if self.count_above is not None and not is_whole(self.count_above, 0):
-            raise ConfigError("count_above", self.count_above, "give a whole number of at least 0")
+    tool: str | None = setting(None, _any_name, "")
+    effect: Effect | None = setting(None, or_none(choice(*get_args(Effect)), "any"), "")
+    server: str | None = setting(None, _any_name, "")
+    step_kind: StepKind | None = setting(None, or_none(choice(*get_args(StepKind)), "any"), "")
+    value: ValueTest | None = setting(None, or_none(of_type(ValueTest), "any"), "")
+    count_above: int | None = setting(None, or_none(whole(0), "any"), "")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Settings):
     """A rule of a person. It only tightens: there is no "allow", and what no rule objects to is left to the others."""
 
-    id: str
-    when: When
-    then: Literal["deny", "ask"]
-    reason: str = ""
-
-    def __post_init__(self) -> None:
-        _check_text("id", self.id)
-        if self.then not in ("deny", "ask"):
-            raise ConfigError("then", self.then, "choose deny or ask; a rule cannot allow")
+    id: str = field(metadata=row(_name))
+    when: When = field(metadata=row(of_type(When)))
+    then: Literal["deny", "ask"] = field(metadata=row(_then))
+    reason: str = setting("", text, "")
 
 
 @dataclass(frozen=True, slots=True)
-class StandingRule:
+class StandingRule(Settings):
     """What a person always allows: exactly this tool under exactly this pin (64 hex digits), while all of `when` holds.
 
     It answers the questions of the rules in `covers`, until the day `expires_at` (ISO) and never for more than 90 days
     ahead. It is checked when it is used. `by` is who says so.
     """
 
-    id: str
-    tool: str
-    pin: str
-    by: str
-    expires_at: str
-    covers: tuple[str, ...]
-    when: tuple[ValueTest, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in ("id", "tool", "pin", "by"):
-            _check_text(name, getattr(self, name))
-        if "*" in self.tool or "?" in self.tool:
-            raise ConfigError("tool", self.tool, "name exactly one tool; what is always allowed takes no patterns")
-        if len(self.pin) != _PIN_CHARS or not set(self.pin) <= set("0123456789abcdef"):
-            raise ConfigError("pin", self.pin, "give the 64 hex digits of the tool's pin")
-        if not self.covers:
-            raise ConfigError("covers", self.covers, f"name what it answers: {', '.join(COVERED)}")
-        for rule in self.covers:
-            _check_choice("covers", rule, COVERED)
-        try:
-            date.fromisoformat(self.expires_at)
-        except (TypeError, ValueError):
-            raise ConfigError("expires_at", self.expires_at, "give a day as 2027-01-31") from None
+    id: str = field(metadata=row(_name))
+    tool: str = field(metadata=row(_tool))
+    pin: str = field(metadata=row(_pin))
+    by: str = field(metadata=row(_name))
+    expires_at: str = field(metadata=row(fits(_is_day, "give a day as 2027-01-31")))
+    covers: tuple[str, ...] = field(metadata=row(_covers))
+    when: tuple[ValueTest, ...] = setting((), all_of(ValueTest), "")
 
     def holds_on(self, today: str) -> bool:
         """Whether it holds on a day in ISO form: not past its end, nor more than 90 days before; "" is never."""
@@ -164,7 +152,6 @@ class StandingRule:
         return 0 <= left <= LONGEST_STANDING_DAYS
 
 
-_PIN_CHARS = 64
 _DAY_CHARS = 10
 
 Table = Mapping[str, object]
@@ -203,8 +190,8 @@ def value_test_from(table: Table) -> ValueTest:
     if "in" in given:
         listed = given.pop("in")
         values = cast("list[object]", listed) if isinstance(listed, list) else []
-        if not values:
-            raise ConfigError("in", values, "give a list of values")
+        if not values or not all(map(_is_value, values)):
+            raise ConfigError("in", values, "give a list of texts, numbers, true or false")
         given["in_"] = tuple(values)
     if "origin" in given:
         given["origin"] = _texts("origin", given["origin"])
@@ -235,16 +222,6 @@ def _texts(name: str, value: object) -> tuple[str, ...]:
     if not texts or len(texts) != len(values):
         raise ConfigError(name, values, "give a text or a list of texts")
     return texts
-
-
-def _check_text(name: str, value: object) -> None:
-    if not isinstance(value, str) or not value.strip():
-        raise ConfigError(name, value, "give a text")
-
-
-def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    if value is not None and value not in choices:
-        raise ConfigError(name, value, f"choose one of {', '.join(map(str, choices))}")
 
 
 def texts_by_name(name: str, value: object) -> Mapping[str, str]:

@@ -194,19 +194,24 @@ def of_type(kind: type) -> Check:
     return fits(lambda value: isinstance(value, kind), f"give a {kind.__name__}")
 
 
-def tuple_of(test: Callable[[Any], bool], remedy: str) -> Check:  # Any: each test asks for itself
-    """A list or tuple whose members all pass a test; it is kept as a tuple."""
+def tuple_of(test: Callable[[Any], bool], remedy: str, least: int = 0) -> Check:  # Any: each test asks for itself
+    """A list or tuple of at least so many members, which all pass a test; it is kept as a tuple."""
 
     def check(name: str, value: object) -> object:
-        if not isinstance(value, list | tuple):
+        members = cast("Sequence[object]", value if isinstance(value, list | tuple) else ())
+        if members is not value or len(members) < least:
             raise ConfigError(name, value, remedy)
-        members = cast("Sequence[object]", value)
         for member in members:
             if not test(member):
                 raise ConfigError(name, member, remedy)
         return tuple(members)
 
     return check
+
+
+def all_of(kind: type) -> Check:
+    """A list or tuple of instances of a class."""
+    return tuple_of(lambda one: isinstance(one, kind), f"give a tuple of {kind.__name__}")
 
 
 def mapping_of(check: Callable[[object, object], object], remedy: str) -> Check:

@@ -5,6 +5,7 @@ Source: spec/guard.md, section 4.3, "Role of a leaf".
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Literal, cast, get_args
@@ -178,6 +179,25 @@ def schema_at(path: Path, root: Mapping[str, object]) -> Mapping[str, object]:
         else:
             here = next((_mapping(s["items"]) for s in _branches(here, root) if "items" in s), _NOTHING)
     return here
+
+
+def as_meant(value: object, path: Path, spec: ToolSpec) -> object:
+    """A value of a call as it is meant: texts in NFC, 900.0 as 900, and what is left out as the schema's default."""
+    match value:
+        case str():
+            return unicodedata.normalize("NFC", value)
+        case float() if value.is_integer():
+            return int(value)
+        case Mapping():
+            held = _mapping(cast("object", value))
+            named = _mapping(schema_at(path, spec.parameters).get("properties"))
+            usual = {key: _mapping(one)["default"] for key, one in named.items() if "default" in _mapping(one)}
+            return {key: as_meant(one, (*path, key), spec) for key, one in {**usual, **held}.items()}
+        case list() | tuple():
+            parts = cast("Sequence[object]", value)
+            return [as_meant(one, (*path, at), spec) for at, one in enumerate(parts)]
+        case _:
+            return value
 
 
 def is_named(path: Path, spec: ToolSpec) -> bool:

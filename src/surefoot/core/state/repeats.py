@@ -11,7 +11,7 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import takewhile
 
-from surefoot.core.parse.schema import Schema, resolve
+from surefoot.core.gate.roles import as_meant
 from surefoot.core.state.lookup import Lookup
 from surefoot.core.state.state import Call, DueLimit, Known, State, Turn
 from surefoot.core.state.stuck import NO_STEPS, Steps, ahead, count, denied, record_and_check, reset
@@ -29,14 +29,10 @@ from surefoot.core.state.trail import (
 )
 from surefoot.core.state.turn import ACTOR, changed
 from surefoot.core.text import json_text
-from surefoot.core.text.json import as_list, as_object
 from surefoot.types.events import StepLimitReached
 from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.progress import CONTINUE, LimitAction, StepDecision, StepIterationConfig
 from surefoot.types.tools import ToolResult, ToolSpec
-
-_EXACT = 2**53
-"""Below it a whole number is the same as an integer and as a float."""
 
 
 def fingerprint(actor: str, arguments: object) -> str:
@@ -53,20 +49,7 @@ def call_fingerprint(name: str, arguments: Mapping[str, object], spec: ToolSpec 
     Else a call that has had its effect would be another one as soon as a model restates what holds anyway. It is made
     anew in each fold and stands in no journal.
     """
-    return fingerprint(name, arguments if spec is None else _whole(arguments, spec.parameters, spec.parameters))
-
-
-def _whole(value: object, schema: Schema, root: Schema) -> object:
-    """A value with the defaults of its schema in place of what it leaves out, and 1.0 as 1, in all that it holds."""
-    node = resolve(schema, root) or schema
-    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
-        return int(value)
-    members, items = as_object(value), as_list(value)
-    if members is not None:
-        known = {name: as_object(part) or {} for name, part in (as_object(node.get("properties")) or {}).items()}
-        left = {name: part["default"] for name, part in known.items() if name not in members and "default" in part}
-        return {name: _whole(one, known.get(name, {}), root) for name, one in {**members, **left}.items()}
-    return value if items is None else [_whole(one, as_object(node.get("items")) or {}, root) for one in items]
+    return fingerprint(name, arguments if spec is None else as_meant(arguments, (), spec))
 
 
 NOTHING_KNOWN = Lookup[str, Known]()
