@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from cases import cases
 from scenes import Row
-from surefoot.core.select.profile import MOST_COMPARED, apply, digest_of_tool, refusal, register
-from surefoot.core.text.words import matched
+from surefoot.core.select.profile import apply, digest_of_tool, refusal, register
+from surefoot.core.text.words import MOST_COMPARED, matched
 from surefoot.testing.conformance import symbiont_tool_profile
 from surefoot.types.errors import ConfigError
 from surefoot.types.selection import ProfileReport, ToolProfile

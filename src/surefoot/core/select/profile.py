@@ -11,20 +11,17 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import lru_cache
 from hashlib import sha256
 from itertools import groupby
 
 from surefoot.core.text import json_text, shortened
-from surefoot.core.text.words import matched
+from surefoot.core.text.words import matched, nearest
 from surefoot.types.errors import ConfigError
 from surefoot.types.selection import Dropped, ProfileReport, ProfileStage, ToolProfile
 from surefoot.types.tools import Catalogue, ToolSpec
 
-MOST_COMPARED = 500
-"""Visible names that a refused call is compared with, so that a refusal costs some milliseconds at most."""
-_MOST_NAMED, _MOST_NEAREST, _NEARNESS = 5, 3, 0.5
+_MOST_NAMED, _MOST_NEAREST = 5, 3
 _MOST_SHOWN_CHARS = 60
 _MOST_MARKS_IN_A_ROW = 30
 """The most combining marks in a row, as in Unicode's Stream-Safe Text Format (Standard Annex 15, section 13)."""
@@ -113,10 +110,8 @@ def apply(
 
 def refusal(name: str, visible: Sequence[str]) -> str:
     """What the model reads when it calls a tool that is not visible: that it did not run, and which names are near."""
-    by_cut = {candidate[:_MOST_SHOWN_CHARS]: candidate for candidate in visible[:MOST_COMPARED]}
-    near = get_close_matches(name[:_MOST_SHOWN_CHARS], list(by_cut), n=_MOST_NEAREST, cutoff=_NEARNESS)
-    if near:
-        return f"refused: not in profile; the nearest visible names are {_listed(by_cut[cut] for cut in near)}"
+    if near := nearest(name, visible, _MOST_NEAREST):
+        return f"refused: not in profile; the nearest visible names are {_listed(near)}"
     return "refused: not in profile" if visible else "refused: not in profile; this run offers no tools"
 
 

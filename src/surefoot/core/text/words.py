@@ -9,7 +9,8 @@ Unicode first. Source: spec/primitives.md, section 1.2.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache, lru_cache
 from pkgutil import get_data
 from typing import Any, cast
@@ -158,6 +159,18 @@ def words_of_name(name: str) -> tuple[str, ...]:
 def stems_of_name(name: str) -> frozenset[str]:
     """The stems of the words of a name."""
     return stems(words_of_name(name))
+
+
+MOST_COMPARED = 500
+"""Names that another is compared with, so that a refusal costs some milliseconds at most."""
+_MOST_COMPARED_CHARS, _NEARNESS = 60, 0.5
+
+
+def nearest(name: str, among: Sequence[str], most: int) -> list[str]:
+    """The names that another may have been meant for, the nearest first."""
+    by_cut = {one[:_MOST_COMPARED_CHARS]: one for one in among[:MOST_COMPARED]}
+    close = get_close_matches(name[:_MOST_COMPARED_CHARS], list(by_cut), n=most, cutoff=_NEARNESS)
+    return [by_cut[cut] for cut in close]
 
 
 def matched(patterns: Iterable[str], names: Iterable[str]) -> dict[str, frozenset[str]]:

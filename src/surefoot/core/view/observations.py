@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Literal, cast
 
 from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, key_of, plain
@@ -20,6 +19,7 @@ from surefoot.core.state.roles import TAGGED, THINKER
 from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text import json_text
+from surefoot.core.text.words import nearest
 from surefoot.core.view.shape import OTHER_SHAPE
 from surefoot.types.events import Want
 from surefoot.types.messages import CallMode
@@ -230,8 +230,6 @@ MOST_NAMES = 20
 MOST_QUOTED_CHARS = 60
 MOST_SCHEMA_CHARS = 1_200
 
-_NEARNESS = 0.5
-
 
 def tell(
     fault: Fault, tools: Catalogue | Sequence[ToolSpec] = (), mode: str = "native", labels: Labels = DEFAULT_LABELS
@@ -247,9 +245,8 @@ def tell(
         schema = json.dumps(tool.parameters, ensure_ascii=False, default=str)
         rest = [f"Expected: {schema[:MOST_SCHEMA_CHARS]}{'…' if len(schema) > MOST_SCHEMA_CHARS else ''}"]
     elif fault.kind == "unknown_tool":
-        by_cut = {tool.name[:MOST_QUOTED_CHARS]: tool.name for tool in offered.tools}
-        close = get_close_matches(fault.tool[:MOST_QUOTED_CHARS], list(by_cut), n=1, cutoff=_NEARNESS)
-        rest = [f"The nearest name is {by_cut[name]}." for name in close if by_cut[name]]
+        close = nearest(fault.tool, [tool.name for tool in offered.tools], 1)
+        rest = [f"The nearest name is {name}." for name in close if name]
     parts = [f"{head}: {fault.detail}." if fault.detail and fault.kind not in _WITHOUT_DETAIL else f"{head}.", *rest]
     if fault.kind in _WITH_FORM:
         parts.append(form(mode, labels))
