@@ -58,7 +58,7 @@ def _apply(state: State, event: events.Event) -> State:
             call = state.call(call_id)
             origin = (call.origin if call else "") or state.run_id
             state = _with_call(state, call_id, attempts=attempt, doubt="", origin=origin)
-            return ledger.with_start(state, call_id)
+            return ledger.with_start(state, call_id) if state.gate is not None else state
         case events.IntentAnchored() | events.ValuesEndorsed():
             return ledger.heard(state, event)
         case events.CallEnded(inner=inner):
@@ -237,7 +237,7 @@ def _judged(state: State, event: events.CallJudged) -> State:
         case _:
             assert_never(decision)
     state = _with_call(state, event.call_id, **changes)
-    state = ledger.with_verdict(state, event)
+    state = ledger.with_verdict(state, event) if state.gate is not None else state
     return repeats.answered(state, event.call_id, is_refused=isinstance(decision, Deny)) if event.by else state
 
 
@@ -263,7 +263,8 @@ def _settled(state: State, event: events.DoubtSettled) -> State:
 
 def _with_result(state: State, call_id: str, result: ToolResult) -> State:
     """The call has had its effect: it has a result, and what was known before may have changed."""
-    state = ledger.with_answer(_with_call(state, call_id, result=result), call_id)
+    state = _with_call(state, call_id, result=result)
+    state = ledger.with_answer(state, call_id) if state.gate is not None else state
     call = next((c for c in state.calls if c.id == call_id), None)
     if call is None or (state.turn is not None and state.turn.role == PREFETCH):
         return state

@@ -87,7 +87,7 @@ def next_moves(state: State, under_way: frozenset[moves.Move] = NONE_UNDER_WAY) 
     if state.config.conventions is not None and (directory := unread_directory(state)) is not None:
         return (moves.ReadConventions(directory),)
     if (answered := _handed_off(state)) is not None:
-        return (in_shape(state, answered),)
+        return (answered if state.config.output_schema is None else in_shape(state, answered),)
     if state.limit_due:
         return (moves.Record((reached(state.limit_due[0], config_of(state).on_limit_reached),)),)
     if state.asked:
@@ -97,11 +97,14 @@ def next_moves(state: State, under_way: frozenset[moves.Move] = NONE_UNDER_WAY) 
     if state.planning is not None:
         return _planned(state, state.planning, under_way)
     move = unheard(state, SPEAKERS[state.reasoner](state)) if state.plan is None else step_move(state, state.plan)
-    return (before_thinking(state, in_shape(state, move)),)
+    if state.config.output_schema is not None:
+        move = in_shape(state, move)
+    return (move if state.gate is None else before_thinking(state, move),)
 
 
 def _planned(state: State, planning: Planning, under_way: frozenset[moves.Move]) -> tuple[moves.Move, ...]:
-    return tuple(in_shape(state, one) for one in plan_moves(state, planning, under_way, _ROWS))
+    made = plan_moves(state, planning, under_way, _ROWS)
+    return made if state.config.output_schema is None else tuple(in_shape(state, one) for one in made)
 
 
 def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves.Move]) -> tuple[moves.Move, ...]:
@@ -130,14 +133,14 @@ def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves
             if call is not still_open[0] and is_unsure(state, still_open, call):
                 break
             move = _verdict(state, call)
-            if not judge.has_to_wait(state, call, move):
+            if state.gate is None or not judge.has_to_wait(state, call, move):
                 return () if under_way and move in under_way else (move,)  # a verdict is long to hash
-    if judge.has_asked_enough(state):
+    if state.gate is not None and judge.has_asked_enough(state):
         return ()
     begins = [c for c in waiting if isinstance(c.decision, Allow)]  # a question is not lost to the time
     if begins and not isinstance(late := judge.no_call_after_the_time(state, begins[0]), Allow):
         return (_judged(state, begins[0].id, late, judge.no_call_after_the_time.__name__),)
-    if not waiting or judge.is_paused(state):
+    if not waiting or (state.gate is not None and judge.is_paused(state)):
         return ()
     running = len(still_open) - len(waiting)
     if all(c.spec is not None and c.spec.effect == "read" for c in state.calls if c.fault is None):
@@ -218,7 +221,7 @@ def _verdict(state: State, call: Call) -> moves.Record | moves.Ask:
     may_run = not state.barred or isinstance(judge.failed_before(state, call), Allow)
     if may_run and tools_now(state).get(call.name) is not None and (known := answered_by(state, call)):
         return moves.Record((CallReused(call.id, known),))
-    if judge.is_unheard(state, call):
+    if state.gate is not None and judge.is_unheard(state, call):
         return moves.Ask("judge", call.id)
     return _judged(state, call.id, *judge.judge(state, call))
 

@@ -116,7 +116,7 @@ def spent_limit(state: State, *, reserve: bool = False) -> Limit | None:
     share = 1 - budget.reserve if reserve else 1.0
     if budget.max_steps is not None:  # one request is kept for the last word, unless there is only one
         most = max(1, budget.max_steps - 1) if reserve else budget.max_steps
-        if steps_so_far(state) >= most:
+        if (state.requests if state.gate is None else steps_so_far(state)) >= most:
             return "steps"
     if budget.max_tokens is not None and state.usage.total_tokens >= budget.max_tokens * share:
         return "tokens"
@@ -131,7 +131,7 @@ def steps_so_far(state: State) -> int:
     """The steps of a run, or of a step of a plan that has a state of its own: requests for a reply, and turns of calls
     that were made without one. The fold keeps both, so whoever takes a run up counts as it was counted.
     """  # noqa: D205  # one sentence
-    return state.requests + turns_unasked(state)
+    return state.requests + (turns_unasked(state) if state.gate is not None else 0)
 
 
 def turns_unasked(state: State) -> int:

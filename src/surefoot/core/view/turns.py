@@ -275,7 +275,7 @@ def _files(calls: Sequence[Call], level: int) -> tuple[Attachment, ...]:
 
 def _outcomes(state: State, turn: Turn, form: Form, level: int) -> list[str]:
     """What is told of each call; behind the last, what of the reply was not used."""
-    frames = [frame_of(state, call) for call in turn.calls]
+    frames = [frame_of(state, call) if state.gate is not None else NO_FRAME for call in turn.calls]
     outcomes = [told(call, state.offered, form, frame) for call, frame in zip(turn.calls, frames, strict=True)]
     if level:
         named = zip(turn.calls, outcomes, frames, strict=True)
