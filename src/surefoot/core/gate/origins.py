@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import cast
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.gate.roles import SENSITIVE, Leaf, is_sensitive, leaves_of
+from surefoot.core.gate.roles import SENSITIVE, Leaf, is_sensitive, leaves_of, schema_at
 from surefoot.core.gate.slots import Use
 from surefoot.core.gate.sources import Known, Source
-from surefoot.core.text import at
 from surefoot.core.text.look import found_at, hides, holds, holds_token, is_chinese, is_twin, normal_text, place_in
 from surefoot.core.text.records import Atom, index_of, sentence_around
 from surefoot.core.text.words import dates_of, day_number, late, same_day, word_set, words
@@ -150,10 +149,10 @@ def _is_in_schema(spec: ToolSpec | None, leaf: Leaf) -> bool:
     """Whether the developer's own schema gives the value, as its default or as one of an enumeration."""
     if spec is None or spec.server or spec.origin == "remote" or not leaf.path:
         return False
-    told = at(spec.parameters, "properties", str(leaf.path[0]))
-    choices = at(told, "enum")
+    told = schema_at(leaf.path[:1], spec.parameters)
+    choices = told.get("enum")
     is_choice = isinstance(choices, list) and leaf.value in cast("list[object]", choices)
-    return is_choice or (len(leaf.path) == 1 and at(told, "default") == leaf.value)  # a leaf is never null
+    return is_choice or (len(leaf.path) == 1 and told.get("default") == leaf.value)  # a leaf is never null
 
 
 def _in_results(known: Known, leaf: Leaf, plain: Evidence, use: Use | None) -> Evidence | None:

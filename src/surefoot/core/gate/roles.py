@@ -190,8 +190,8 @@ def as_meant(value: object, path: Path, spec: ToolSpec) -> object:
             return int(value)
         case Mapping():
             held = _mapping(cast("object", value))
-            schema = _followed(schema_at(path, spec.parameters), spec.parameters)
-            named = _mapping(schema.get("properties"))
+            schemas = _branches(schema_at(path, spec.parameters), spec.parameters)
+            named = _mapping(schemas[0].get("properties")) if len(schemas) == 1 else {}  # of several nobody knows which
             usual = {key: _mapping(one)["default"] for key, one in named.items() if "default" in _mapping(one)}
             return {key: as_meant(one, (*path, key), spec) for key, one in {**usual, **held}.items()}
         case list() | tuple():
@@ -226,7 +226,13 @@ def _branches(schema: Mapping[str, object], root: Mapping[str, object]) -> list[
     open_ones = [(schema, 0)]
     while open_ones:
         here, depth = open_ones.pop()
-        here = _followed(here, root)
+        for _ in range(_MOST_REFERENCES):
+            reference = here.get("$ref")
+            if not isinstance(reference, str) or not reference.startswith("#/"):
+                break
+            here = root
+            for part in reference[2:].split("/"):
+                here = _mapping(here.get(part))
         listed = (here.get(key) for key in ("anyOf", "oneOf", "allOf"))
         parts = [part for one in listed if isinstance(one, list | tuple) for part in cast("Sequence[object]", one)]
         if parts and depth < _MOST_REFERENCES:
@@ -234,17 +240,6 @@ def _branches(schema: Mapping[str, object], root: Mapping[str, object]) -> list[
         if not parts or here.keys() & {"properties", "enum", "items"}:
             found.append(here)
     return found
-
-
-def _followed(schema: Mapping[str, object], root: Mapping[str, object]) -> Mapping[str, object]:
-    for _ in range(_MOST_REFERENCES):
-        reference = schema.get("$ref")
-        if not isinstance(reference, str) or not reference.startswith("#/"):
-            break
-        schema = root
-        for part in reference[2:].split("/"):
-            schema = _mapping(schema.get(part))
-    return schema
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -67,9 +67,8 @@ def _apply(state: State, event: events.Event) -> State:
         case CallPaused(call_id, inner):
             return _with_call(ledger.with_inner(state, call_id, inner), call_id)
         case events.CallReused(call_id, known_id):
-            told = _with_call(
-                state, call_id, known=known_id, decision=Allow(), result=repeats.result_of(state, call_id, known_id)
-            )
+            result = repeats.result_of(state, call_id, known_id)
+            told = _with_call(state, call_id, known=known_id, decision=Allow(), result=result)
             return repeats.having_told(told, call_id)
         case events.RunStarted():
             return _started(state, event)

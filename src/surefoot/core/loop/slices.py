@@ -21,7 +21,7 @@ from surefoot.core.state.state import Call, State, Turn, subset
 from surefoot.core.state.turn import Rendered, changed
 from surefoot.core.state.window import Fit, limit_in
 from surefoot.core.text import json_text
-from surefoot.core.view.observations import folded_text, frame_of, framed, shown
+from surefoot.core.view.observations import folded_text, frame_of, shown
 from surefoot.core.view.request import LOOK_FIRST, Show, composed, fit_for, fitting, form_of, own_turns
 from surefoot.core.view.step import isolated_request, without_pager
 from surefoot.core.view.turns import (
@@ -150,7 +150,8 @@ def _result(state: State, call: Call, known: Sequence[str], *, is_folded: bool) 
             value = line
         else:
             frame = frame_of(state, call)
-            raw = framed(result.content[:LONGEST_RAW], result, frame, call.name)
+            source, cut = result.source or call.name, result.content[:LONGEST_RAW]
+            raw = frame.shown(cut, source, result.trust, is_error=result.is_error)
             value = f"{line}\n{_folded(frame.cleaned(result.content), result.size, again, raw) if is_folded else raw}"
     return f"<function_call_result {head}{error} {source}>\n{value}\n</function_call_result>"
 

@@ -266,7 +266,8 @@ def solo_speaker(state: State, *, is_mono: bool = False) -> Think | Record:
         case "refused":
             return Record((RunEnded(Stopped("refused")),))
         case _:
-            return misshapen(state, turn) or given_up(state, SOLO) or think(state, SOLO)
+            over = misshapen(state, turn) if turn.parsed.error is not None else None
+            return over or given_up(state, SOLO) or think(state, SOLO)
 
 
 def once_speaker(state: State) -> Record:

@@ -40,7 +40,8 @@ def summarise(before: RunSummary, event: events.Event, at: float) -> RunSummary:
     inner = event.event if type(event) is events.InStep else event
     after = object.__new__(RunSummary)
     now = after.__dict__
-    now.update(before.__dict__, changed_at=at, events=before.events + 1, standing="ready" if is_word(event) else "")
+    is_ready = isinstance(inner, _WORDS) and inner.by not in _NOBODY
+    now.update(before.__dict__, changed_at=at, events=before.events + 1, standing="ready" if is_ready else "")
     now["elapsed_s"] = max(before.elapsed_s, getattr(inner, "elapsed_s", 0.0))
     match inner:
         case events.CallEnded(inner=None):  # the most frequent tell nothing else

@@ -135,7 +135,7 @@ def _reuse(call: Call) -> str:
 
 def shown(result: ToolResult, call_id: str, frame: Frame = NO_FRAME, name: str = "") -> str:
     """A result as data; what is cut says how to read on."""
-    text = framed(result.content, result, frame, name)
+    text = frame.shown(result.content, result.source or name, result.trust, is_error=result.is_error)
     if result.is_error and not text.startswith(result.kind):
         text = f"{result.kind}: {text}"
     if result.blob is None:
@@ -157,11 +157,6 @@ def frame_of(state: State, call: Call) -> Frame:
     if gate is None or result is None or is_ours(result):
         return NO_FRAME
     return Frame(gate.nonce, gate.masks.get(key_of(result.content), ()) if gate.masks else ())
-
-
-def framed(text: str, result: ToolResult, frame: Frame, name: str) -> str:
-    """A text of a result as data, in its frame."""
-    return frame.shown(text, result.source or name, result.trust, is_error=result.is_error)
 
 
 def digest(call: Call, whole: str, frame: Frame = NO_FRAME) -> str:
