@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 from tools_for_parsing import TOOLS, cases, kind
 
-from surefoot.core.parse.objects import Closing, Rules, read, value_end
+from surefoot.core.parse.objects import Rules, read, value_end
 from surefoot.core.parse.reply import parse
 from surefoot.core.parse.scan import NotJsonError
 from surefoot.types.messages import NativeCall
@@ -46,9 +46,9 @@ def test_strict_still_unwraps() -> None:
 
 @pytest.mark.parametrize("text", ['{"a": {"b": [1', '{"a": {"b": [1]'])
 def test_brackets_are_added_only_where_the_form_ends(text: str) -> None:
-    assert read(text, 0, Rules(closing=Closing(at_end=True))).value == {"a": {"b": [1]}}
-    assert read(f"{text} </x>", 0, Rules(closing=Closing(("</x>",)))).value == {"a": {"b": [1]}}
-    for rules in (Rules(), Rules(closing=Closing(("</y>",)))):
+    assert read(text, 0, Rules(at_end=True)).value == {"a": {"b": [1]}}
+    assert read(f"{text} </x>", 0, Rules(marks=("</x>",))).value == {"a": {"b": [1]}}
+    for rules in (Rules(), Rules(marks=("</y>",))):
         with pytest.raises(NotJsonError):
             read(f"{text} </x>", 0, rules)
 
@@ -56,7 +56,7 @@ def test_brackets_are_added_only_where_the_form_ends(text: str) -> None:
 @pytest.mark.parametrize("text", ['{"a": "b', '{"a":', '{"a": 1,', '{"a"', "{"])
 def test_brackets_are_not_added_where_more_than_brackets_is_missing(text: str) -> None:
     with pytest.raises(NotJsonError) as error:
-        read(text, 0, Rules(closing=Closing(at_end=True)))
+        read(text, 0, Rules(at_end=True))
     assert error.value.at_end
 
 
