@@ -14,11 +14,11 @@ from functools import reduce
 from typing import Literal
 
 from surefoot.core.parse.calls import whole_value
-from surefoot.core.parse.json_strict import as_object
 from surefoot.core.parse.marks import DEFAULT_LABELS, label_pattern
 from surefoot.core.parse.scan import FENCE, HeldText, fence_at, past_fence, skip_blanks
 from surefoot.core.parse.stream import visible, without_leaked_tokens
 from surefoot.core.parse.toolset import Offered, fold, offered_of
+from surefoot.core.text.json import as_object
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Parsed, ReplyWarning
 from surefoot.types.tools import Catalogue, ToolSpec

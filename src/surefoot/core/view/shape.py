@@ -8,13 +8,13 @@ from typing import cast
 
 import orjson
 
-from surefoot.core.parse.json_strict import as_list
 from surefoot.core.parse.marks import PARTS, parts_of
 from surefoot.core.parse.scan import whole_fence
 from surefoot.core.parse.validate import validate_value
 from surefoot.core.select.index import described, words
 from surefoot.core.select.shortlist import asked
 from surefoot.core.text import at, json_text, object_schema
+from surefoot.core.text.json import as_list
 from surefoot.types.messages import ModelMessage
 from surefoot.types.reply import Fault, FaultKind, Parsed
 from surefoot.types.tools import Catalogue, ToolSpec
