@@ -63,17 +63,17 @@ MOST_LINES_OF = {"runtime/drive.py": 150}
 NOT_IN_CORE = {"asyncio", "time", "random", "os", "pathlib", "datetime", "threading", "socket", "sqlite3"}
 
 CEILINGS = {  # what `make house` prints; each only goes down
-    "lines of src": 69_932,
-    "lines of code in src": 50_397,
-    "modules": 341,
+    "lines of src": 69_218,
+    "lines of code in src": 49_865,
+    "modules": 328,
     "rooms in knots": 0,
     "modules in knots": 0,
     "floors of rooms in core": 8,
-    "floors of modules in core": 19,
-    "private functions called once": 557,
+    "floors of modules in core": 18,
+    "private functions called once": 548,
     "small modules with one importer": 7,
     "modules named by a participle": 0,
-    "names in two or more rooms": 9,
+    "names in two or more rooms": 8,
     "lines of tests": 60_921,
     "functions entered by a plain tool call": 380,
     "functions entered by a verdict of the gate": 76,
