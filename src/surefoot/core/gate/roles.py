@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Literal, cast, get_args
 
+from surefoot.core.text.json import as_object
 from surefoot.core.text.values import kind_of, norm_of, number
 from surefoot.core.text.words import late, rows, stem, stems_of, stems_of_name, word_set, words, words_of_name
 from surefoot.types.dataclass import dataclass
@@ -175,9 +176,9 @@ def schema_at(path: Path, root: Mapping[str, object]) -> Mapping[str, object]:
     here = root
     for part in path:
         if isinstance(part, str):
-            here = _mapping(_properties(here, root).get(part))
+            here = as_object(_properties(here, root).get(part)) or {}
         else:
-            here = next((_mapping(s["items"]) for s in _branches(here, root) if "items" in s), _NOTHING)
+            here = next((as_object(s["items"]) or {} for s in _branches(here, root) if "items" in s), _NOTHING)
     return here
 
 
@@ -189,10 +190,11 @@ def as_meant(value: object, path: Path, spec: ToolSpec) -> object:
         case float() if value.is_integer():
             return int(value)
         case Mapping():
-            held = _mapping(cast("object", value))
+            held = as_object(cast("object", value)) or {}
             schemas = _branches(schema_at(path, spec.parameters), spec.parameters)
-            named = _mapping(schemas[0].get("properties")) if len(schemas) == 1 else {}  # of several nobody knows which
-            usual = {key: _mapping(one)["default"] for key, one in named.items() if "default" in _mapping(one)}
+            named = as_object(schemas[0].get("properties")) if len(schemas) == 1 else None  # of several nobody knows
+            tellings = {key: as_object(one) or {} for key, one in (named or {}).items()}
+            usual = {key: told["default"] for key, told in tellings.items() if "default" in told}
             return {key: as_meant(one, (*path, key), spec) for key, one in {**usual, **held}.items()}
         case list() | tuple():
             parts = cast("Sequence[object]", value)
@@ -210,7 +212,7 @@ def is_named(path: Path, spec: ToolSpec) -> bool:
 def _properties(schema: Mapping[str, object], root: Mapping[str, object]) -> Mapping[str, object]:
     found: dict[str, object] = {}
     for branch in _branches(schema, root):
-        found |= _mapping(branch.get("properties"))
+        found |= as_object(branch.get("properties")) or {}
     return found
 
 
@@ -232,18 +234,14 @@ def _branches(schema: Mapping[str, object], root: Mapping[str, object]) -> list[
                 break
             here = root
             for part in reference[2:].split("/"):
-                here = _mapping(here.get(part))
+                here = as_object(here.get(part)) or {}
         listed = (here.get(key) for key in ("anyOf", "oneOf", "allOf"))
         parts = [part for one in listed if isinstance(one, list | tuple) for part in cast("Sequence[object]", one)]
         if parts and depth < _MOST_REFERENCES:
-            open_ones += [(_mapping(part), depth + 1) for part in parts]
+            open_ones += [(as_object(part) or {}, depth + 1) for part in parts]
         if not parts or here.keys() & {"properties", "enum", "items"}:
             found.append(here)
     return found
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}  # a JSON object has text keys
 
 
 _CURRENCY = late(r"[^\W\d_]+|[$€£¥₹]")

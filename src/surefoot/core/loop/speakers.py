@@ -133,8 +133,9 @@ def given_up(state: State, role: str) -> Record | None:
     if speaker.mode == "native" and speaker.leaks >= LEAKS_UNTIL_LEARNT and "native_tools" not in speaker.traits:
         evidence = f"{speaker.leaks} replies held calls as text although tools were sent"
         return Record((ModelTraitLearnt(speaker.model, "native_tools", "leaks", evidence, alone),))
-    is_misshapen = turn is not None and has_other_shape(turn)  # it can be read, and has its own limit
-    is_unread = speaker.faults_running >= state.config.parse_faults and not is_misshapen
+    is_unread = speaker.faults_running >= state.config.parse_faults
+    if is_unread and turn is not None:  # what has another shape can be read, and has its own limit
+        is_unread = not has_other_shape(turn)
     if not is_unread and speaker.empty_running < state.config.empty_replies:
         return None
     if speaker.mode == "schema" or speaker.traits.get("json_schema") != "yes":
