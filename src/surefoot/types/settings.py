@@ -198,9 +198,9 @@ def tuple_of(test: Callable[[Any], bool], remedy: str, least: int = 0) -> Check:
     """A list or tuple of at least so many members, which all pass a test; it is kept as a tuple."""
 
     def check(name: str, value: object) -> object:
-        members = cast("Sequence[object]", value if isinstance(value, list | tuple) else ())
-        if members is not value or len(members) < least:
-            raise ConfigError(name, value, remedy)
+        members = cast("Sequence[object]", value)  # once it is known to be one
+        if not isinstance(value, list | tuple) or len(members) < least:
+            raise ConfigError(name, cast("object", value), remedy)  # whatever it is
         for member in members:
             if not test(member):
                 raise ConfigError(name, member, remedy)

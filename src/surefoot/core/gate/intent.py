@@ -172,8 +172,9 @@ def with_constraints(anchor: IntentAnchor, words: str, reply: Mapping[str, objec
             cast("Effect | None", said_of.get("effect")),
             max_amount=cast("float | None", said_of.get("max_amount")),
             max_count=cast("int | None", said_of.get("max_count")),
-            **{name: tuple(cast("list[str]", said_of.get(name) or ())) for name in TARGETS},
         )
+        named = {name: tuple(cast("list[str]", said_of.get(name) or ())) for name in TARGETS}
+        condition = replace(condition, **named)
         quote = normal_text(str(one["quote"]))
         targets = (*condition.allowed_targets, *condition.forbidden_targets, *condition.except_targets)
         stands = all(target.strip() and holds(whole, normal_text(target)) for target in targets)

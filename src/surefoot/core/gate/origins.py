@@ -69,7 +69,8 @@ def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf, use: Use | None
     if found is not None and found.origin in GOOD:
         return found
     if leaf.role == "time" and "relative_date" in vouching.anchor.cues:
-        days, starts = (tuple(filter(None, map(day_number, some))) for some in (dates_of(shown), known.days()))
+        days = [number for day in dates_of(shown) if (number := day_number(day))]
+        starts = [number for day in known.days() if (number := day_number(day))]
         if any(abs(day - start) <= LONGEST_RELATIVE_DAYS for day in days for start in starts):
             return replace(plain, origin="derived", source_id="user")
     if known.own is not None and is_of_user(replace(known, own=None), leaf):

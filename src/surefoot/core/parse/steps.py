@@ -204,13 +204,11 @@ def step_of(value: object) -> Step | None:
     members: Mapping[str, object] | None = as_object(value)
     if members is None or not isinstance(action := members.get("action"), str):
         return None
-    match members.get("action_input"):
-        case dict() | list() as value:
-            return Step(action, Given(value=value))  # type: ignore[reportUnknownArgumentType]  # decoded JSON
-        case str() as words:
-            return Step(action, Given(words=words, is_json_text=True) if words.strip() else Given())
-        case value:
-            return Step(action, Given() if value is None else Given(words=json.dumps(value)))
+    value = members.get("action_input")
+    if isinstance(value, str):
+        return Step(action, Given(words=value, is_json_text=True) if value.strip() else Given())
+    is_given = value is None or as_object(value) is not None or as_list(value) is not None
+    return Step(action, Given(value) if is_given else Given(words=json.dumps(value)))
 
 
 def steps_follow(text: str, at: int, limit: int, reading: Reading) -> bool:
