@@ -63,8 +63,8 @@ MOST_LINES_OF = {"runtime/drive.py": 150}
 NOT_IN_CORE = {"asyncio", "time", "random", "os", "pathlib", "datetime", "threading", "socket", "sqlite3"}
 
 CEILINGS = {  # what `make house` prints; each only goes down
-    "lines of src": 69_219,
-    "lines of code in src": 49_868,
+    "lines of src": 69_217,
+    "lines of code in src": 49_866,
     "modules": 328,
     "rooms in knots": 0,
     "modules in knots": 0,
