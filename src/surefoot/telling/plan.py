@@ -79,7 +79,6 @@ class Node:
 
     @property
     def actor(self) -> str:
-        """Its tool, or its kind."""
         return self.tools[0] if self.kind == "tool" and self.tools else self.kind
 
 

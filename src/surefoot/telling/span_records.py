@@ -76,7 +76,6 @@ class SpanRecord:
 
     @property
     def failed(self) -> bool:
-        """Whether what it tells of went wrong."""
         return names.ERROR_TYPE in self.attributes
 
 

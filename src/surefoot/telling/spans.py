@@ -301,7 +301,6 @@ class Spans:
         ]
 
     def _noted(self, key: str, event: SpanEvent) -> None:
-        """Put an event into the span of that key, or else into that of the run."""
         key = key if key in self.open else _RUN
         if (span := self.open.get(key)) is not None:
             self.open[key] = replace(span, events=(*span.events, event))
@@ -329,5 +328,4 @@ class Spans:
 
 
 def _of(state: State, step_id: str) -> State:
-    """The state of a running step of a plan; that of the run where there is none of that id."""
     return state.planning.children.get(step_id, state) if step_id and state.planning is not None else state

@@ -16,8 +16,7 @@ from surefoot.core.state.turn import Call
 from surefoot.core.view.outcome import is_thought, shown_words
 from surefoot.telling.calls import shown_call
 from surefoot.telling.plan import nodes_of
-from surefoot.telling.question import Question
-from surefoot.telling.state import state_of
+from surefoot.telling.state import Question, state_of
 from surefoot.telling.tale import NO_TALE, inner_event
 from surefoot.telling.text import visible
 from surefoot.types.events import (
@@ -61,7 +60,6 @@ class Frames:
         self._used = self.tale.state.usage
 
     def begin(self) -> Told:
-        """The run, and what is under way in it; what was added before is taken to be known."""
         self._state, self._used = None, self.tale.state.usage
         started = ui.RunStartedEvent(
             thread_id=self._thread_id, run_id=self._run_id, protocol_version=ui.PROTOCOL_VERSION
@@ -111,12 +109,10 @@ class Frames:
         return told
 
     def ask(self, questions: Sequence[Question]) -> Told:
-        """The run stands still until somebody has answered."""
         asks = [_interrupt(one, f"{self._run}:{self.tale.state.seen}", self._run) for one in questions]
         return self._finish(ui.RunFinishedInterruptOutcome(interrupts=asks))
 
     def end(self) -> Told:
-        """The run is over."""
         state = self.tale.state
         ending, view = state.ending, state_of(self.tale)
         told = self._settle()
@@ -134,7 +130,6 @@ class Frames:
                 return [*told, *self._finish(ui.RunFinishedSuccessOutcome(), {"run_id": self._run, **result})]
 
     def fail(self, code: str, message: str) -> Told:
-        """The stream ends without the run having ended well."""
         return [*self._settle(), ui.RunErrorEvent(message=visible(message), code=code, usage=self._usage())]
 
     # ------------------------------------------------------------------ records
@@ -172,7 +167,6 @@ class Frames:
         return [*told, *self._close()]
 
     def _call(self, call: Call, state: State) -> Told:
-        """A call, once."""
         name = f"{self._run}:{call.id}"
         if name in self._told:
             return []
@@ -184,7 +178,6 @@ class Frames:
         return [*self._close(), started, given, ui.ToolCallEndEvent(tool_call_id=name)]
 
     def _result(self, call: Call) -> Told:
-        """What a call has given, once."""
         name = f"{self._run}:{call.id}"
         if call.result is None or f"{name}:result" in self._told:
             return []
@@ -229,7 +222,6 @@ class Frames:
                 return [ui.ReasoningMessageEndEvent(message_id=name), ui.ReasoningEndEvent(message_id=name)]
 
     def _settle(self) -> Told:
-        """Close what is open."""
         steps, self._steps = self._steps, ()
         return [*self._close(), *(ui.StepFinishedEvent(step_name=name) for name in steps)]
 
@@ -267,7 +259,6 @@ def _texts_of(messages: Iterable[ui.Message]) -> dict[str, str]:
 
 
 def _running(state: State) -> tuple[str, ...]:
-    """The steps of a plan that are under way."""
     if state.planning is not None:
         return tuple(state.planning.children)
     return (state.plan.running.step_id,) if state.plan is not None and state.plan.running is not None else ()
@@ -278,7 +269,6 @@ def _custom(name: str, value: object) -> ui.CustomEvent:
 
 
 def _state_of(frames: Frames) -> dict[str, Any]:  # Any: JSON
-    """How a run stands, as a client is told."""
     tale = frames.tale
     view, planning = state_of(tale), tale.state.planning
     plan = planning and {
@@ -296,7 +286,6 @@ def _state_of(frames: Frames) -> dict[str, Any]:  # Any: JSON
 
 
 def _patch(old: Any, new: Any, path: str = "") -> list[dict[str, object]]:  # Any: JSON
-    """What makes the new value of the old one, as JSON Patch."""
     if old == new:
         return []
     pairs: list[tuple[str, Any, Any]]

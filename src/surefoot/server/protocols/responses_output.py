@@ -14,7 +14,7 @@ from surefoot.core.state.state import State
 from surefoot.core.state.turn import Call
 from surefoot.core.text import json_text
 from surefoot.telling.calls import shown_call
-from surefoot.telling.question import Question
+from surefoot.telling.state import Question
 from surefoot.telling.tale import NO_TALE, inner_event
 from surefoot.telling.text import visible
 from surefoot.types.events import (
@@ -53,11 +53,9 @@ class Output:
 
     @property
     def items(self) -> list[Json]:
-        """All of it."""
         return list(self._items.values())
 
     def add(self, records: Iterable[Recorded]) -> list[Json]:
-        """The frames that tell these records."""
         self._frames = []
         for record in records:
             self.tale, self._number = self.tale.plus(record), record.seq * A_RECORD + 2
@@ -86,7 +84,6 @@ class Output:
         return self._frames
 
     def end(self, kind: str, response: Json) -> Json:
-        """The last frame."""
         self._tell(kind, response=response)
         return self._frames[-1]
 
@@ -112,7 +109,6 @@ class Output:
         self._text(item, "content", "content", text)
 
     def _text(self, item: Json, holds: str, part: Part, text: str) -> None:
-        """An item that holds one text."""
         words, index, more, empty = _TEXTS[part]
         whole: Json = {**empty, "text": text}
         self._add({**item, holds: []})
@@ -124,7 +120,6 @@ class Output:
         self._done({**item, holds: [whole]})
 
     def _call(self, call: Call) -> Json:
-        """A call that is under way, once."""
         ident = f"mcp_{call.id}"
         if (known := self._items.get(ident)) is not None:
             return known
@@ -137,7 +132,6 @@ class Output:
         return self._items[ident]
 
     def _result(self, call: Call) -> None:
-        """What a call has given, once."""
         item, (_, content) = self._call(call), shown_call(call)
         if item["status"] != "in_progress":
             return
