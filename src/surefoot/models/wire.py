@@ -101,11 +101,9 @@ class Wire(ABC, Generic[FormT_co]):
         self._schema: tuple[Mapping[str, object] | None, bytes] = (None, b"")
 
     def url(self, base_url: str) -> str:
-        """Where requests are posted."""
         return f"{base_url}/{self.path}"
 
     def headers(self, key: str) -> dict[str, str]:
-        """The headers that the protocol asks for; `key` may be empty."""
         return {"Authorization": f"Bearer {key}"} if key else {}
 
     @abstractmethod

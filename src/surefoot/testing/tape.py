@@ -116,7 +116,6 @@ class PlayedStore(CheckedJournal):
                 self.blobs |= {blob: reader.blob(blob) for blob in blobs}
 
     async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> RunJournal:
-        """Open a run that is played."""
         return PlayedRun(await super().open(run_id, create=create, fence=fence), self, self._playing.get(run_id))
 
     def take(self, run_id: str, started: RunStarted) -> Tape:

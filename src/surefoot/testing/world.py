@@ -137,13 +137,11 @@ class World:
 
     @property
     def planning(self) -> Planning:
-        """The plan and all around it."""
         planning = self.state.planning
         assert planning is not None  # noqa: S101  # the run began with the reasoner `plan`
         return planning
 
     def record(self, *events: Event) -> None:
-        """Put events on record, in one piece."""
         self.journal.append(events)
         self.state = fold(events, self.state)
 
