@@ -1,4 +1,4 @@
-"""`surefoot worker`: a process that drives the runs that are ready, by itself or on Temporal; and `surefoot temporal`."""
+"""`surefoot worker`: a process that drives runs that are ready, by itself or on Temporal; and `surefoot temporal`."""
 
 from __future__ import annotations
 
