@@ -19,16 +19,7 @@ from surefoot.telling.plan import nodes_of
 from surefoot.telling.state import Question, state_of
 from surefoot.telling.tale import NO_TALE, inner_event
 from surefoot.telling.text import visible
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallReused,
-    DoubtSettled,
-    Event,
-    InStep,
-    ModelFailed,
-    ModelReplied,
-)
+from surefoot.types import events as e
 from surefoot.types.outcomes import Ask, Cancelled, Deny, Failed, Stopped
 from surefoot.types.ports import Recorded
 
@@ -72,7 +63,7 @@ class Frames:
         for record in records:
             self.tale = self.tale.plus(record)
             whole = record.event
-            state = self.tale.inner[whole.step_id] if isinstance(whole, InStep) else self.tale.state
+            state = self.tale.inner[whole.step_id] if isinstance(whole, e.InStep) else self.tale.state
             running = _running(self.tale.state)
             told += [ui.StepStartedEvent(step_name=name) for name in running if name not in self._steps]
             told += self._of(inner_event(record), state)
@@ -134,27 +125,27 @@ class Frames:
 
     # ------------------------------------------------------------------ records
 
-    def _of(self, event: Event, state: State) -> Told:
+    def _of(self, event: e.Event, state: State) -> Told:
         match event:
-            case ModelReplied():
+            case e.ModelReplied():
                 return self._replied(event, state)
-            case ModelFailed():
+            case e.ModelFailed():
                 self._live, self._is_deaf = {}, False
                 return self._close()
-            case CallJudged(call_id, decision, rule, by):
+            case e.CallJudged(call_id, decision, rule, by):
                 if (call := state.call(call_id)) is None:
                     return []
                 reason = visible(decision.reason) if isinstance(decision, Ask | Deny) else ""
                 verdict = {"decision": decision.kind, "rule": rule, "reason": reason, "by": visible(by)}
                 about = {"toolCallId": f"{self._run}:{call_id}", **verdict}
                 return [*self._call(call, state), _custom("verdict", about), *self._result(call)]
-            case CallEnded(call_id) | CallReused(call_id) | DoubtSettled(call_id):
+            case e.CallEnded(call_id) | e.CallReused(call_id) | e.DoubtSettled(call_id):
                 call = state.call(call_id)
                 return [] if call is None else [*self._call(call, state), *self._result(call)]
             case _:
                 return []
 
-    def _replied(self, event: ModelReplied, state: State) -> Told:
+    def _replied(self, event: e.ModelReplied, state: State) -> Told:
         turn = state.turn
         if turn is None:
             return []

@@ -17,17 +17,7 @@ from surefoot.telling.calls import shown_call
 from surefoot.telling.state import Question
 from surefoot.telling.tale import NO_TALE, inner_event
 from surefoot.telling.text import visible
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallReused,
-    CallStarted,
-    DoubtSettled,
-    Event,
-    InStep,
-    ModelReplied,
-    RunEnded,
-)
+from surefoot.types import events as e
 from surefoot.types.ports import Recorded
 
 A_RECORD = 10_000
@@ -61,7 +51,7 @@ class Output:
             self.tale, self._number = self.tale.plus(record), record.seq * A_RECORD + 2
             event = record.event
             self._of(
-                inner_event(record), self.tale.inner[event.step_id] if isinstance(event, InStep) else self.tale.state
+                inner_event(record), self.tale.inner[event.step_id] if isinstance(event, e.InStep) else self.tale.state
             )
         return self._frames
 
@@ -87,19 +77,19 @@ class Output:
         self._tell(kind, response=response)
         return self._frames[-1]
 
-    def _of(self, event: Event, state: State) -> None:
+    def _of(self, event: e.Event, state: State) -> None:
         match event:
-            case ModelReplied(message=message) if message.reasoning.strip() and state.turn is not None:
+            case e.ModelReplied(message=message) if message.reasoning.strip() and state.turn is not None:
                 ident = f"rs_{state.scope}.{state.turn.step}" if state.scope else f"rs_{state.turn.step}"
                 self._text(
                     {"id": ident, "type": "reasoning"}, "summary", "reasoning_summary", visible(message.reasoning)
                 )
-            case CallStarted(call_id) if (call := state.call(call_id)) is not None:
+            case e.CallStarted(call_id) if (call := state.call(call_id)) is not None:
                 self._call(call)
-            case CallJudged(call_id) | CallEnded(call_id) | CallReused(call_id) | DoubtSettled(call_id):
+            case e.CallJudged(call_id) | e.CallEnded(call_id) | e.CallReused(call_id) | e.DoubtSettled(call_id):
                 if (call := state.call(call_id)) is not None and call.result is not None:
                     self._result(call)
-            case RunEnded(ending) if answer := visible(getattr(ending, "answer", "")):
+            case e.RunEnded(ending) if answer := visible(getattr(ending, "answer", "")):
                 self._message(answer)
             case _:
                 pass
