@@ -149,7 +149,9 @@ def worker(
     lease: Annotated[float, typer.Option(min=3, help="Seconds until others take its runs if it is cut off.")] = 30,
     grace: Annotated[float, typer.Option(min=0, help="Seconds that calls under way get when it is stopped.")] = 30,
     once: Annotated[bool, typer.Option("--once", help="End when no run is ready.")] = False,
-    engine: Annotated[Literal["own", "temporal"], typer.Option(help="What schedules the runs; see docs/temporal.md.")] = "own",
+    engine: Annotated[
+        Literal["own", "temporal"], typer.Option(help="What schedules the runs; see docs/temporal.md.")
+    ] = "own",
     address: AddressOption = "",
     namespace: NamespaceOption = "",
     queue: QueueOption = "surefoot",
