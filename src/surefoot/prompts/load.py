@@ -10,6 +10,4 @@ from typing import cast
 @cache
 def template(name: str) -> str:
     """The text of `NAME.md`: `REASONER_MODE`, `ROLE_MODE`, or a part such as `thinking_states`."""
-    return cast(
-        "bytes", get_data("surefoot.prompts", f"{name}.md")
-    ).decode()
+    return cast("bytes", get_data("surefoot.prompts", f"{name}.md")).decode()
