@@ -46,18 +46,12 @@ class Inner(Protocol):
     """What `Agent` is to a call that asks it."""
 
     @property
-    def services(self) -> Mapping[ServiceKey, object]:
-        """Its services; `...` is one that comes with each run."""
-        ...
+    def services(self) -> Mapping[ServiceKey, object]: ...
 
-    async def aclose(self) -> None:
-        """Give back what it has opened."""
-        ...
+    async def aclose(self) -> None: ...
 
     @property
-    def config(self) -> LoopConfig:
-        """How its runs behave."""
-        ...
+    def config(self) -> LoopConfig: ...
 
     def begin(
         self,
@@ -69,9 +63,7 @@ class Inner(Protocol):
         stream: bool,
         config: LoopConfig,
         over: HandOver,
-    ) -> Awaitable[Run[Any]]:
-        """Begin a run with these limits, of what is handed over."""
-        ...
+    ) -> Awaitable[Run[Any]]: ...
 
     def resume(
         self,
@@ -83,9 +75,7 @@ class Inner(Protocol):
         watch: Watch | None,
         stream: bool,
         over: HandOver | None,
-    ) -> Awaitable[Run[Any]]:
-        """Go on with a run."""
-        ...
+    ) -> Awaitable[Run[Any]]: ...
 
 
 @dataclass(frozen=True)
@@ -105,7 +95,6 @@ class AgentTool:
         return await line.ask(self, str(arguments.get("task", "")))
 
     async def delegate(self, world: World, tool: Tool, call: Call, state: State) -> Sequence[Event]:
-        """What came of the run that a call is. See `runtime.act.Delegating`."""
         line = _InnerLine(world, call, state)
         try:
             result = await tool.call(handed(call), context_of(state, call, math.inf, line))
@@ -123,7 +112,6 @@ class AgentTool:
         return (CallEnded(call.id, given, world.elapsed_s, inner),)
 
     async def aclose(self) -> None:
-        """Give back what the agent has opened."""
         await self.agent.aclose()
 
     async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:  # noqa: ARG002  # as `Tool` has it

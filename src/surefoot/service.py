@@ -95,7 +95,6 @@ class ModelService(Held):
 
     @property
     def model(self) -> Model:
-        """The model that is asked."""
         return self._cast.parts[SOLO].model
 
     async def generate(
@@ -306,7 +305,6 @@ def _result(state: State, call: Call, objective: str, times: _Times) -> Function
 
 
 def _tagged(result: FunctionCallResult) -> str:
-    """The answer to a tagged call, as a run tells it."""
     kind = "error" if result.status == "FAILED" else "ok"
     shown = ToolResult(result.output, kind, source=result.source, trust=result.trust)
     call = Call(f"1.{result.position}", "", result.func_name, result.func_args, result=shown)

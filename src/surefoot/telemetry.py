@@ -93,7 +93,6 @@ class _Figures:
         )
 
     def take(self, span: SpanRecord) -> None:
-        """Count what a span tells."""
         told = {name: span.attributes[name] for name in _TOLD if name in span.attributes}
         operation = str(told.get(names.OPERATION, ""))
         if operation in self.durations and span.end_s is not None:
@@ -105,9 +104,7 @@ class _Figures:
                 counter.add(tokens, {**told, names.MODALITY: "unknown"})
 
 
-@cache
-def _figures_of(provider: MeterProvider) -> _Figures:
-    return _Figures(provider)
+_figures_of = cache(_Figures)
 
 
 def _figures() -> _Figures | None:
@@ -224,7 +221,6 @@ class _Timed:
         return getattr(self._journal, name)
 
     async def append(self, *given: Any, **more: Any) -> Place:  # Any: passed on as they are
-        """As `RunJournal` has it."""
         since_s = time.perf_counter()
         stands = await self._journal.append(*given, **more)
         self._figures.appended.record(time.perf_counter() - since_s)

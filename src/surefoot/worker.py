@@ -67,7 +67,6 @@ class Worker:
 
     @property
     def driven(self) -> frozenset[str]:
-        """The runs that are driven here now."""
         return frozenset(self._tasks.values())
 
     def wake(self) -> None:

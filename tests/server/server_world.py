@@ -15,10 +15,9 @@ import aiohttp
 
 from surefoot import Agent, tool
 from surefoot.server.auth import RIGHTS, Keyring, Right, Token, digest_of
-from surefoot.server.bounds import Limits
 from surefoot.server.door import Names
 from surefoot.server.process import server_of
-from surefoot.server.site import Site
+from surefoot.server.site import Limits, Site
 from surefoot.types.ports import JournalStore
 from surefoot.worker import Worker
 

@@ -15,12 +15,12 @@ from server_agents import PLAN, agents
 from server_world import LIMIT_S, TOKENS, Reply, Served, serving, token
 
 from surefoot import Agent, MemoryJournal, SqliteJournal
+from surefoot.server.answers import KINDS
 from surefoot.server.api import Endpoint, Nothing
 from surefoot.server.app import ENDPOINTS
 from surefoot.server.auth import RIGHTS, Right
-from surefoot.server.bounds import Limits
-from surefoot.server.problems import KINDS
 from surefoot.server.protocols.openai import Lax
+from surefoot.server.site import Limits
 from surefoot.types.ports import JournalStore
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ import pytest
 from server_world import raw, serving, token_of
 
 from surefoot import MemoryJournal
-from surefoot.server.bounds import Limits
+from surefoot.server.site import Limits
 
 pytestmark = pytest.mark.anyio
 

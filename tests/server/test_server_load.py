@@ -17,7 +17,7 @@ from test_server_streams import END, notes, record
 
 from surefoot import SqliteJournal
 from surefoot.server.app import prepare
-from surefoot.server.bounds import Limits
+from surefoot.server.site import Limits
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -18,10 +18,9 @@ from server_agents import PLAN, agents
 from server_world import Served, serving
 
 from surefoot import MemoryJournal
-from surefoot.server.answers import dumped, own_version
+from surefoot.server.answers import KINDS, dumped, own_version
+from surefoot.server.api import document
 from surefoot.server.app import ENDPOINTS
-from surefoot.server.openapi import document
-from surefoot.server.problems import KINDS
 
 Json = Any
 DOCUMENT: Json = json.loads(dumped(document(ENDPOINTS, own_version())))

@@ -13,8 +13,8 @@ from cutting import cutting, followed
 from server_world import serving, token_of
 
 from surefoot import MemoryJournal, SqliteJournal
-from surefoot.server.bounds import Limits
 from surefoot.server.signals import KEPT_CHARS, Heard, Live
+from surefoot.server.site import Limits
 from surefoot.server.tails import KEPT_BYTES
 from surefoot.types.config import LoopConfig
 from surefoot.types.events import Event, RunEnded, RunNoted, RunStarted, Speaker

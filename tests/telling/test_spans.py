@@ -13,7 +13,7 @@ from plan_kit import World, off, step
 from span_runs import GOLDEN, MAKES, golden, way_of
 from surefoot import Agent, MemoryJournal, tool
 from surefoot.telemetry_names import SCHEMA_URL
-from surefoot.telling.otlp import otlp
+from surefoot.telling.export import otlp
 from surefoot.telling.span_records import MOST_BYTES, SpanRecord, nanoseconds, place_of
 from surefoot.telling.spans import Spans, spans_of
 from surefoot.testing.models import ScriptedModel, calls

@@ -8,8 +8,7 @@ from telling_world import asking, corpus
 from surefoot.core.loop.inbox import digest_of_call
 from surefoot.core.plan.accept import waiting
 from surefoot.core.state.turn import Call
-from surefoot.telling.question import Question, questions_of
-from surefoot.telling.state import state_of
+from surefoot.telling.state import Question, questions_of, state_of
 from surefoot.telling.tale import tale_of
 from surefoot.telling.why import why
 from surefoot.types.errors import UsageError

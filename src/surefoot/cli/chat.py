@@ -22,7 +22,16 @@ from surefoot.cli.live import Progress, put, stderr, stdout
 from surefoot.cli.options import JournalOption, Options, SettingsOption, VerboseOption, takes_options
 from surefoot.cli.recipes import Recipe, keep_recipe
 from surefoot.cli.runs import answer_on
-from surefoot.cli.setup import Found, find, journal_hint, journal_path, question_within, tools_of, with_journal
+from surefoot.cli.setup import (
+    Found,
+    closed_after,
+    find,
+    journal_hint,
+    journal_path,
+    question_within,
+    tools_of,
+    with_journal,
+)
 from surefoot.core.state.state import EMPTY, State
 from surefoot.core.state.window import READ_RESULT
 from surefoot.run import Run
@@ -96,22 +105,16 @@ class _Room:
     verbose: bool
 
     def last(self) -> Run:
-        async def closed_after() -> Run:
-            try:
-                return await self.chat.last()
-            finally:
-                await self.agent.aclose()
-
-        return asyncio.run(closed_after())
+        return asyncio.run(closed_after(self.agent, lambda _: self.chat.last()))
 
     def hear(self, said: str) -> None:
-        """One line: a command, or what the model is to do next."""
         command, _, rest = said.partition(" ")
         match command:
             case "/help":
                 put(stdout(), [Line(line) for line in HELP.splitlines()])
             case "/tools":
-                self._tools()
+                specs = self._state().tools.tools or [t.spec for t in tools_of(self.recipe, journal_path(self.journal))]
+                put(stdout(), [Line(f"{visible(one.name)}  {one.effect}") for one in specs if one.name != READ_RESULT])
             case "/why":
                 self._why(rest.strip())
             case "/fork":
@@ -125,7 +128,6 @@ class _Room:
                 self._turn(lambda watch, stream: self.chat.send(said, watch=watch, stream=stream))
 
     def _turn(self, work: Work) -> None:
-        """One turn, with all that is asked in it; interrupted, it can be resumed."""
         next_work: Work | None = work
         try:
             while next_work is not None:
@@ -173,15 +175,10 @@ class _Room:
             with_journal(self.journal, lambda store: Voice(store).refuse(run_id, refused, by=name))
 
     def _state(self) -> State:
-        """How the newest turn stands; nothing, where none was begun."""
         try:
             return _records(self.journal, self.last().id).state
         except UsageError:
             return EMPTY
-
-    def _tools(self) -> None:
-        specs = self._state().tools.tools or [t.spec for t in tools_of(self.recipe, journal_path(self.journal))]
-        put(stdout(), [Line(f"{visible(one.name)}  {one.effect}") for one in specs if one.name != READ_RESULT])
 
     def _why(self, call_id: str) -> None:
         records = _records(self.journal, self.last().id).records

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import webbrowser
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -79,7 +80,6 @@ class Checked:
 
     @property
     def is_changed(self) -> bool:
-        """Whether it is not what was pinned."""
         return self.pinned not in ("", "new", "same")
 
 
@@ -147,13 +147,11 @@ async def _pinned(
     store: JournalStore, specs: Sequence[ToolSpec], taken: Sequence[ToolSpec], by: str
 ) -> Sequence[tuple[ToolSpec, str | None]]:
     """How foreign tools differ from their pins, once those that were `taken` are pinned."""
-    pins = Pins(store.side)
-    try:
+    async with aclosing(store):
+        pins = Pins(store.side)
         if taken:
             await pins.take(taken, by)
         return await pins.look(specs)
-    finally:
-        await store.aclose()
 
 
 def checked(

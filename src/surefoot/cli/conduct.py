@@ -13,11 +13,10 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, TextIO
 
 import typer
@@ -62,7 +61,7 @@ from surefoot.core.state.state import EMPTY, State
 from surefoot.run import Run, new_run_id
 from surefoot.runtime.world import Watch
 from surefoot.speak import Voice
-from surefoot.telling.question import plan_question
+from surefoot.telling.state import plan_question
 from surefoot.telling.text import Line, visible
 from surefoot.types.attachments import Attachment
 from surefoot.types.config import LoopConfig
@@ -221,7 +220,6 @@ def _keeping(watch: Watch, keep: Callable[[], None]) -> Watch:
 
 
 def _found(given: str, journal: str | None) -> Found:
-    """The run of that id, all of it."""
     return with_journal(journal, lambda store: find(store, given, journal_hint(journal))).whole()
 
 
@@ -274,7 +272,6 @@ def task_from(given: Sequence[str], words: str, attach: Sequence[str], mcp: Sequ
 
 
 def _resource(named: str, mcp: Sequence[Path]) -> tuple[Attachment, ...]:
-    """A resource of an MCP server, named mcp:SERVER/URI."""
     server, _, uri = named.removeprefix("mcp:").partition("/")
     if not (server and uri):
         raise UsageError(f"{named}: write mcp:SERVER/URI, as in mcp:docs/file:///notes.md")
@@ -305,8 +302,7 @@ def driven(agent: Agent, work: Work, showing: Showing) -> Run:
         # SIGTERM cancels this task, where asyncio lets only Ctrl-C do so
         before = signal.signal(signal.SIGTERM, lambda _number, _frame: loop.call_soon_threadsafe(task.cancel))
         try:
-            async with AsyncExitStack() as after:
-                after.push_async_callback(agent.aclose)
+            async with aclosing(agent):
                 return await work(showing.watch, showing.streams)
         finally:
             signal.signal(signal.SIGTERM, before)
@@ -332,7 +328,8 @@ def _conduct(
     except (KeyboardInterrupt, asyncio.CancelledError, Terminated) as stopped:
         # from `asyncio.run`, once the task is cancelled and the journal released; or nobody drove it just then
         code = INTERRUPTED if isinstance(stopped, KeyboardInterrupt) else TERMINATED
-        _leave_at_the_next_one(code)
+        for one in (signal.SIGINT, signal.SIGTERM):  # nothing is left to be done but to wait for tools' threads
+            signal.signal(one, lambda _number, _frame: os._exit(code))
         try:
             state = _found(run_id, journal).state
         except UsageError:
@@ -348,16 +345,6 @@ def _conduct(
     assert ended is not None  # noqa: S101  # the first work was done
     showing.over(ended, journal_hint(journal))
     raise typer.Exit(CODES[ended.status])
-
-
-def _leave_at_the_next_one(code: int) -> None:
-    """From here on nothing is left to be done but to wait for tools' threads, which Python does at its exit."""
-
-    def leave(_number: int, _frame: FrameType | None) -> None:
-        os._exit(code)
-
-    signal.signal(signal.SIGINT, leave)
-    signal.signal(signal.SIGTERM, leave)
 
 
 def _word_on_plan(agent: Agent, journal: str | None, state: State, by: str) -> Work | None:

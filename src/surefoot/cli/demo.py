@@ -54,8 +54,8 @@ def demo(
         runpy.run_path(str(EXAMPLES / "demo.py"), run_name="__main__")
         return
     check_extra("demo --serve")
-    from surefoot.server.bounds import Limits  # noqa: PLC0415
     from surefoot.server.door import Names  # noqa: PLC0415  # what only this needs loads here
+    from surefoot.server.site import Limits  # noqa: PLC0415
 
     shutil.copytree(EXAMPLES / "logbook" / "log", folder / "log", dirs_exist_ok=True)
     for path in (path for pattern in _FILES for path in EXAMPLES.glob(pattern)):

@@ -27,7 +27,7 @@ from rich.text import Text
 from surefoot.cli.live import stderr, stdout
 from surefoot.cli.options import JournalOption
 from surefoot.cli.recipes import chosen_model
-from surefoot.cli.setup import journal_path, opened
+from surefoot.cli.setup import closed_after, journal_path, opened
 from surefoot.journal.memory import DATABASES
 from surefoot.models.files import ENCODER, QWEN_CODER, VOCABULARY, cache_directory, known_models
 from surefoot.models.names import ENTRY_POINTS, PROVIDERS, resolve
@@ -158,15 +158,9 @@ def journal_check(place: str) -> Check:
             return Check("good", "journal", f"{path}, will be made at the first run")
         return Check("bad", "journal", f"{path} cannot be made: {folder} is not writable", elsewhere)
 
-    async def newest() -> int:
-        store = opened(place, read_only=True)
-        try:
-            return len(await store.runs(1))
-        finally:
-            await store.aclose()
-
     try:
-        told = f"{without_password(place)}, {'readable and writable' if asyncio.run(newest()) else 'no runs yet'}"
+        newest = asyncio.run(closed_after(opened(place, read_only=True), lambda store: store.runs(1)))
+        told = f"{without_password(place)}, {'readable and writable' if newest else 'no runs yet'}"
     except SurefootError as error:
         return Check("bad", "journal", str(error), f"{elsewhere}, or restore it")
     if not is_file or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
@@ -190,7 +184,6 @@ def installed(name: str) -> str:
 
 
 def _nearest(path: Path) -> Path:
-    """The path itself or the nearest of its parents that exists."""
     return path if path.exists() else _nearest(path.parent)
 
 

@@ -20,7 +20,7 @@ from surefoot.cli.setup import find, journal_hint, with_journal
 from surefoot.journal.transfer import MOST, lines_of
 from surefoot.telling.export import Form
 from surefoot.telling.export import export as text_of
-from surefoot.telling.otlp import otlp as as_otlp
+from surefoot.telling.export import otlp as as_otlp
 from surefoot.telling.span_records import Place, SpanRecord
 from surefoot.telling.spans import spans_of
 from surefoot.telling.text import without_password

@@ -9,6 +9,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Annotated
@@ -18,7 +19,7 @@ import typer
 from surefoot.cli.exits import DONE, JOURNAL_TROUBLE, code_of
 from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, JournalOption
-from surefoot.cli.setup import journal_hint, journal_path, opened, user_name, with_journal
+from surefoot.cli.setup import closed_after, journal_hint, journal_path, opened, user_name, with_journal
 from surefoot.journal.heads import heads_of
 from surefoot.journal.memory import DATABASES
 from surefoot.journal.prune import Wanted, due, prune
@@ -115,15 +116,11 @@ def copied(
                 await there.side.put(name, data, b"")  # where there are some, those count
         return number - len(faults), faults
 
-    async def closed_after() -> tuple[int, list[str]]:
-        here, there = opened(source, read_only=True), opened(target, make=True)
-        try:
+    async def both_closed_after() -> tuple[int, list[str]]:
+        async with aclosing(opened(source, read_only=True)) as here, aclosing(opened(target, make=True)) as there:
             return await all_copied(here, there)
-        finally:
-            await here.aclose()
-            await there.aclose()
 
-    number, faults = asyncio.run(closed_after())
+    number, faults = asyncio.run(both_closed_after())
     put(stdout(), [Line(f"copied {count(number, 'run')} to {visible(without_password(target))}")])
     put(stdout(), [Line(one_line(fault), "bad") for fault in faults])
     raise typer.Exit(JOURNAL_TROUBLE if faults else DONE)
@@ -292,12 +289,5 @@ def _tell(journal: str | None, do: Tables) -> None:
     from surefoot.journal.postgres_server import Database  # noqa: PLC0415  # it needs an extra
 
     database = Database(place, tables=do)
-
-    async def forms() -> list[Line]:
-        try:
-            rows = await database.ask(_FORMS)
-        finally:
-            await database.aclose()
-        return [Line(visible(f"{database.name}: form {form}, made by {by} on {at}")) for form, by, at in rows]
-
-    put(stdout(), asyncio.run(forms()))
+    rows = asyncio.run(closed_after(database, lambda one: one.ask(_FORMS)))
+    put(stdout(), [Line(visible(f"{database.name}: form {form}, made by {by} on {at}")) for form, by, at in rows])

@@ -125,7 +125,6 @@ class JsonLines:
                 print("surefoot: nobody reads stdout any more; the run goes on", file=sys.stderr)
 
     def over(self, run: Run, hint: str) -> None:  # noqa: ARG002 - machines know what to call
-        """Print what came of it."""
         print(json_line({"run": as_plain(run, self._reasoner)}, run.id), flush=True)
         if self._answers.output is not None and run.answer:
             self._answers.give(outcome(run, self._reasoner))
@@ -209,7 +208,6 @@ class Progress:
             put(self._console, [Line(f"the answer is in {visible(written)}")])
 
     def _inside(self, news: Inside, indent: int = 4) -> list[Line]:
-        """The lines of what happens in the run of an agent; none of one whose beginning was not seen."""
         item = news.item
         if isinstance(item, Inside):
             return self._inside(item, indent + 4)
@@ -225,7 +223,6 @@ class Progress:
         self._busy = under_way(self._teller.state)
 
     def _with_tail(self, text: str, width: int) -> str:
-        """A text, and behind it the end of what is said just now."""
         tail = one_line(self._tail)[-(self._console.width // 2) :]
         return cut(f"{text} … {tail}" if tail else text, width)
 

@@ -123,7 +123,6 @@ class Counts:
     first: dict[str, str] = field(default_factory=dict[str, str])
 
     def add(self, number: int, one: Held) -> None:
-        """Count a call of that line."""
         self.tools[one.name, one.decision.kind] += 1
         if not isinstance(one.decision, Allow):
             self.rules[one.rule, one.decision.kind] += 1
@@ -132,11 +131,9 @@ class Counts:
 
     @property
     def total(self) -> Mapping[str, int]:
-        """Allowed, asked, refused."""
         return {kind: sum(n for (_, k), n in self.tools.items() if k == kind) for kind in _KINDS}
 
     def lines(self) -> list[Line]:
-        """Two tables and a sum."""
         tools = {name: [self.tools[name, kind] for kind in _KINDS] for name in sorted({n for n, _ in self.tools})}
         told = _table(
             ("tool", "calls", "allowed", "asked", "refused"),
@@ -193,7 +190,6 @@ def replay(path: Path, given: Sequence[ToolSpec], config: GuardConfig, *, as_jso
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file that hold anything, with their numbers."""
     try:
         with path.open("rb") as file:
             yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
@@ -202,5 +198,4 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _why(one: Held) -> str:
-    """Why a call is not allowed, for a person."""
     return one.grounds.reason_person or getattr(one.decision, "reason", "")

@@ -135,7 +135,7 @@ _GROUPS = {
     "mcp": "check.app",
     "model": "doctor.app",
     "token": "serve.token_app",
-    "temporal": "temporal.app",
+    "temporal": "worker.app",
 }
 """Where each command, and each group of them, is defined: its module here, and its name there."""
 

@@ -98,7 +98,6 @@ class _Drawing:
     # ------------------------------------------------------------------ drawn
 
     def svg(self, title: str) -> str:
-        """The whole picture."""
         width = round(max(self.width, cells(title) * _CELL) + 2 * _MARGIN)
         height = round(self.height + _HEAD + _MARGIN)
         edges = "\n".join(self._edge(start, end) for start, end in self._paths)
@@ -106,14 +105,12 @@ class _Drawing:
         return _PICTURE.format(width=width, height=height, title=escape(title), edges=edges, steps=steps)
 
     def _corner(self, node: Place) -> tuple[float, float]:
-        """The upper left corner of a node."""
         layer = next(at for at, layer in enumerate(self._layers) if node in layer)
         along, across = layer * (self._length + _LAYER_GAP), self._at[node] - self._breadth(node) / 2
         x, y = (across, along) if self._is_down else (along, across)
         return x + _MARGIN, y + _HEAD
 
     def _ends(self, node: Place) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Where edges come in, and where they go out."""
         x, y = self._corner(node)
         half = self._breadth(node) / 2
         if self._is_down:

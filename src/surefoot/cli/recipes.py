@@ -36,7 +36,6 @@ class Chosen:
     withheld: tuple[str, ...] = ()
 
     def without_passwords(self) -> Chosen:
-        """What of it may be written down."""
         model, base_url = without_password(self.model), without_password(self.base_url or "") or None
         withheld = ("model",) * (model != self.model) + ("base_url",) * (base_url != self.base_url)
         return Chosen(model, base_url, withheld)

@@ -25,9 +25,8 @@ from surefoot.worker import Worker
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from surefoot.server.bounds import Limits
     from surefoot.server.door import Names
-    from surefoot.server.site import Site
+    from surefoot.server.site import Limits, Site
 
 token_app = typer.Typer(help="Tokens for `surefoot serve --tokens`.", no_args_is_help=True)
 
@@ -67,8 +66,8 @@ def serve(
 ) -> None:
     """Serve a page and an HTTP API to watch, start and answer runs. Ctrl-C stops it once its runs are at rest."""
     check_extra("serve")
-    from surefoot.server.bounds import KIB, Limits  # noqa: PLC0415
     from surefoot.server.door import Names  # noqa: PLC0415  # what only this command needs loads here
+    from surefoot.server.site import KIB, Limits  # noqa: PLC0415
 
     if no_token and tokens is not None:
         raise UsageError("--no-token and --tokens contradict each other; leave one of them out")

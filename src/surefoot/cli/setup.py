@@ -10,6 +10,7 @@ import re
 import shlex
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -30,7 +31,8 @@ from surefoot.journal.memory import DATABASES, store_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.names import resolve
 from surefoot.run import Run
-from surefoot.telling.question import lines_of
+from surefoot.runtime.background import Closable
+from surefoot.telling.state import lines_of
 from surefoot.telling.tale import tale_of
 from surefoot.telling.text import Line, without_password
 from surefoot.tools.builtin import builtin_tools
@@ -44,6 +46,7 @@ from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.ports import JournalStore, Recorded, Tool
 
 T = TypeVar("T")
+ClosableT = TypeVar("ClosableT", bound=Closable)
 
 JOURNAL_VARIABLE = "SUREFOOT_JOURNAL"
 _DEFAULT = Path(".surefoot", "journal.db")
@@ -104,12 +107,10 @@ class Found:
 
     @property
     def state(self) -> State:
-        """All that can be read, folded."""
         return fold(record.event for record in self.records)
 
     @property
     def run(self) -> Run:
-        """How it stands, as far as that can be read."""
         run = Run.of(self.state, self.records[-1].event if self.records else None)
         return replace(run, status="running", reason="") if self.is_driven else run
 
@@ -171,15 +172,13 @@ def with_journal(
     make: bool = False,
 ) -> T:
     """What `work` gives with the journal open."""
-    store = opened(journal_path(journal), read_only=read_only, make=make)
+    return asyncio.run(closed_after(opened(journal_path(journal), read_only=read_only, make=make), work))
 
-    async def closed_after() -> T:
-        try:
-            return await work(store)
-        finally:
-            await store.aclose()
 
-    return asyncio.run(closed_after())
+async def closed_after(used: ClosableT, work: Callable[[ClosableT], Awaitable[T]]) -> T:
+    """What `work` gives with something that is closed afterwards."""
+    async with aclosing(used):
+        return await work(used)
 
 
 _PLAIN = ("thinking", "call_mode", "temperature", "seed", "effort", "price_in", "price_out")

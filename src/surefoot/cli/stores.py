@@ -14,6 +14,7 @@ import typer
 
 from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, JsonOption
+from surefoot.cli.setup import closed_after
 from surefoot.knowledge.bridge import OPERATOR, KnowledgeBridge
 from surefoot.knowledge.tools import entry_from
 from surefoot.telling.text import Line, count, json_line, visible
@@ -160,23 +161,14 @@ def _keep(store: Path | None, root: Path | None, entries: Sequence[Knowledge], b
 def _with(
     store: Path | None, root: Path | None, work: Callable[[KnowledgeBridge], Awaitable[T]], *, make: bool = False
 ) -> T:
-    """What `work` gives with the store open; with `make` it is made if there is none."""
     path = store_path(store)
     if not make and not path.exists():
         raise UsageError(f"no knowledge store at {path}; `surefoot knowledge add` makes one, --store names another")
     bridge = KnowledgeBridge(ConventionsConfig(str((root or Path.cwd()).absolute()), store=str(path)))
-
-    async def closed_after() -> T:
-        try:
-            return await work(bridge)
-        finally:
-            await bridge.aclose()
-
-    return asyncio.run(closed_after())
+    return asyncio.run(closed_after(bridge, work))
 
 
 def _lines(entries: Iterable[Knowledge]) -> list[Line]:
-    """Id, marks and text of each; what a model wrote is made visible."""
     lines: list[Line] = []
     for entry in entries:
         standing = f"unverified, run {entry.run_id} call {entry.call_id}" if entry.run_id else "unverified"

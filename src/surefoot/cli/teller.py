@@ -32,7 +32,6 @@ class Teller:
 
     @property
     def state(self) -> State:
-        """The run as far as it was told."""
         return self._tale.state
 
     def tell(self, event: e.Event, at: float) -> list[Line]:

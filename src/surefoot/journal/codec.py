@@ -107,7 +107,7 @@ def encode(event: Event) -> tuple[bytes, Blob | None]:
     """
     try:
         if isinstance(event, RunStarted):
-            blob = event.tools.derived("journal", _catalogue_blob)
+            blob = event.tools.derived("journal", lambda tools: (digest_of(data := _dump(tools)), data))
             return _dump({**_plain_fields(event), "tools": {_BLOB: blob[0]}, "config": written(event.config)}), blob
         if isinstance(event, RunResumed | RunForked) and event.config is not None:
             return _dump({**_plain_fields(event), "config": written(event.config)}), None
@@ -246,11 +246,6 @@ def _catalogues() -> TypeAdapter[Catalogue]:
     from pydantic import TypeAdapter  # noqa: PLC0415 - as above
 
     return TypeAdapter(Catalogue)
-
-
-def _catalogue_blob(catalogue: Catalogue) -> Blob:
-    data = _dump(catalogue)
-    return digest_of(data), data
 
 
 def _dump(value: object) -> bytes:

@@ -78,10 +78,6 @@ class MemoryJournal:
             log.ready_at = ready_at(log.summary, None, has_words=False)
 
     async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> MemoryRun:
-        """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
-
-        With `create` the run must be new, or have no records: whoever made it died before the first.
-        """
         with self._making:
             log = self._logs.get(run_id)
             if log is not None and log.driver is not None:
@@ -97,17 +93,14 @@ class MemoryJournal:
             return log.driver
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
-        """Make a run that shares the records of `parent` before `at`, at least one. Copies no events."""
         with self._making:
             self._new(Origin(run_id, time.time(), parent, at))
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
-        """The newest runs first, but those without records. `status`: the ending's kind, "running", "interrupted"."""
         with_records = (log for log in reversed(tuple(self._logs.values())) if log.place.seq)
         return [log.listed() for log in islice(with_records, limit)]
 
     async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
-        """The ids that begin so, of runs with records."""
         return sorted(name for name, log in tuple(self._logs.items()) if name.startswith(prefix) and log.place.seq)[
             :limit
         ]
@@ -115,11 +108,9 @@ class MemoryJournal:
     async def read_recorded(
         self, run_id: str, since: int = 0, limit: int | None = None
     ) -> tuple[Sequence[Recorded], str]:
-        """All records from `since` on; nothing is ever wrong with them."""
         return self._log(run_id).records(max(since, 0))[:limit], ""
 
     async def subscribe(self, run_id: str, since: int = 0) -> AsyncIterator[Recorded]:
-        """Records from `since` on, then each new one, until the run ends or this store is closed."""
         log, since, watcher = self._log(run_id), max(since, 0), Watcher()
         log.watchers.add(watcher)
         try:
@@ -136,17 +127,14 @@ class MemoryJournal:
             log.watchers.discard(watcher)
 
     async def put_blob(self, run_id: str, data: bytes) -> str:
-        """Keep bytes for a run; a keeper of lines gets them with the next records."""
         self._log(run_id)
         self._blobs[digest := digest_of(data)] = data
         return digest
 
     async def get_blob(self, digest: str) -> bytes:
-        """The bytes of that digest. Raises `JournalError` when they are not there."""
         return blob_in(self._blobs, digest)
 
     async def say(self, run_id: str, word: Word, *, key: str = "") -> Posted:
-        """Put a word into the inbox of a run and wake whoever drives it. See `JournalStore`."""
         log = self._log(run_id)
         with self._making:
             for posted in log.inbox if key else ():
@@ -161,14 +149,12 @@ class MemoryJournal:
         return posted
 
     async def posted(self, run_id: str, number: int) -> Posted:
-        """A word of a run, with what came of it."""
         found = next((one for one in self._log(run_id).inbox if one.number == number), None)
         if found is None:
             raise UsageError(f"run {run_id}: no word {number} was said to it")
         return found
 
     async def list(self, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> RunPage:
-        """A page of the runs that are wanted, newest first."""
         logs, before = reversed(tuple(self._logs.values())), place_of(after)
         earlier = (log for log in logs if log.place.seq and (before is None or log.number < before))
         found = ((log.number, log.listed()) for log in earlier)
@@ -177,15 +163,12 @@ class MemoryJournal:
         return RunPage(tuple(one for _, one in page[:limit]), more)
 
     async def count(self, wanted: RunFilter = EVERY_RUN, most: int = 10_000) -> int:
-        """How many runs are wanted; counting ends at `most`."""
         return len((await self.list(wanted, limit=most)).runs)
 
     async def summary(self, run_id: str) -> RunSummary:
-        """A run in one line, as of its last record."""
         return self._log(run_id).listed()
 
     async def changes(self, since: int | None = None) -> AsyncIterator[RunSummary]:
-        """Summaries that changed after the change `since`, then each as it changes, until this store is closed."""
         watcher, since = Watcher(), self._changes.count if since is None else since
         self._changes.watchers.add(watcher)
         try:
@@ -202,7 +185,6 @@ class MemoryJournal:
             self._changes.watchers.discard(watcher)
 
     async def delete(self, run_id: str, *, end: str = "") -> None:
-        """Take a run out for good."""
         with self._making:
             log = self._log(run_id)
             if log.driver is not None:
@@ -215,15 +197,12 @@ class MemoryJournal:
             del self._logs[run_id]
 
     async def origin(self, run_id: str) -> Origin:
-        """Where a run comes from."""
         return self._log(run_id).origin
 
     async def rows(self, run_id: str, since: int = 0, limit: int | None = None) -> Sequence[Row]:
-        """Its own records from `since` on."""
         return self._log(run_id).rows(since, limit)
 
     async def adopt(self, origin: Origin, rows: Sequence[Row] = (), blobs: Sequence[Blob] = ()) -> None:
-        """Keep records of another journal as they are, all or none. See `Archive`."""
         run_id, data = origin.run_id, dict(blobs)
         check_blobs(run_id, blobs)
         with self._making:
@@ -239,7 +218,6 @@ class MemoryJournal:
             self._logs[run_id] = log
 
     async def sweep(self) -> int:
-        """Remove the bytes that no record refers to, if all runs have ended; how many there were. Lines stay."""
         logs = tuple(self._logs.values())
         if any(log.driver or log.summary.status == "running" for log in logs):
             return 0
@@ -247,7 +225,6 @@ class MemoryJournal:
         return sum(len(self._blobs.pop(digest)) for digest in self._blobs.keys() - used)
 
     async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:  # noqa: ARG002  # who dies takes all runs along
-        """Take the right to drive up to so many runs of these agents that are ready."""
         now, found = time.time(), list[Claimed]()
         with self._making:
             ready = [log for log in self._logs.values() if log.ready_at is not None and log.ready_at <= now]
@@ -259,11 +236,9 @@ class MemoryJournal:
         return found
 
     async def renew(self, lease_s: float) -> Collection[str]:  # noqa: ARG002  # as above
-        """Nobody else can take a run of this process."""
         return ()
 
     async def aclose(self) -> None:
-        """Give up the runs that this event loop drives, and end its subscriptions."""
         here, watchers = asyncio.get_running_loop(), [*self._changes.watchers]
         for log in tuple(self._logs.values()):
             if (driver := log.driver) is not None and (driver.loop is here or not driver.loop.is_running()):
@@ -309,7 +284,6 @@ class MemoryJournal:
         return log
 
     def _log_from(self, origin: Origin) -> Log:
-        """A run that nobody can see yet."""
         check_id(origin.run_id)
         parent = self._log(origin.parent) if origin.parent else None
         if parent is not None:

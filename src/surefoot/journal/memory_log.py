@@ -59,11 +59,9 @@ class MemoryRun:
 
     @property
     def place(self) -> Place:
-        """Where the next append goes."""
         return self._log.place
 
     async def read(self, since: int = 0) -> Sequence[Event]:
-        """Events from position `since` on, oldest first."""
         self._check()
         return [record.event for record in self._log.records(max(since, 0))]
 
@@ -76,11 +74,6 @@ class MemoryRun:
         at: float | None = None,
         place: Place | None = None,
     ) -> Place:
-        """Add events at the end, all or none, in this order. There is nothing safer than memory, whatever is asked.
-
-        Raises `JournalError` for what no journal could hold, and when it could not be kept; `LeaseLost` as the port
-        says.
-        """
         self._check()
         log, now = self._log, time.time() if at is None else at
         rows, blobs, tail, summary = rows_of(0, events, now, place or log.place, log.summary)
@@ -100,11 +93,9 @@ class MemoryRun:
         return tail
 
     async def words(self) -> Sequence[Posted]:
-        """What was said to this run and has no outcome yet."""
         return [one for one in self._log.inbox if not one.outcome]
 
     def listen(self, wake: Callable[[], None] | None) -> None:
-        """Call `wake` whenever something is said to this run."""
         self._wake = wake
         if any(not one.outcome for one in self._log.inbox):
             self.wake()
@@ -116,7 +107,6 @@ class MemoryRun:
                 self.loop.call_soon_threadsafe(lambda: wake() if self._wake is wake else None)
 
     async def put_blob(self, data: bytes) -> str:
-        """Keep bytes under their SHA-256 (hex), which is returned."""
         self._check()
         digest = digest_of(data)
         self._blobs[digest] = data
@@ -125,12 +115,10 @@ class MemoryRun:
         return digest
 
     async def get_blob(self, digest: str) -> bytes:
-        """The bytes of that digest. Raises `JournalError` when they are not there."""
         self._check()
         return blob_in(self._blobs, digest)
 
     async def release(self, standing: Standing = "", wake_at: float | None = None, *, why: str = "") -> None:
-        """Let others drive this run."""
         if not self._is_released:
             log, self._wake = self._log, None
             log.summary = replace(

@@ -10,17 +10,18 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 
-from surefoot.journal.codec import Blob, check_fork, digest_of
-from surefoot.journal.postgres_archive import adopt, origin, rows, sweep
+from surefoot.core.state.summary import summarise
+from surefoot.journal.codec import Blob, check_fork, digest_of, genesis
 from surefoot.journal.postgres_follow import EVERY
-from surefoot.journal.postgres_list import Lister
 from surefoot.journal.postgres_open import OpenDatabase, PostgresRun
+from surefoot.journal.postgres_read import Found, Lister
 from surefoot.journal.postgres_server import Database
 from surefoot.journal.postgres_write import keep
+from surefoot.journal.raw import all_proven, check_blobs, check_origin, new_rows
 from surefoot.types.archive import Origin, Row
-from surefoot.types.errors import RunExists, UsageError
+from surefoot.types.errors import RunBusy, RunExists, RunUnknown, UsageError
 from surefoot.types.events import RunEnded
-from surefoot.types.ports import EVERY_RUN, Claimed, Recorded, RunFilter, RunPage, RunSummary
+from surefoot.types.ports import EVERY_RUN, Claimed, Place, Recorded, RunFilter, RunPage, RunSummary
 from surefoot.types.words import Posted, Word
 
 _PIECE = 200
@@ -33,13 +34,28 @@ WITH put AS (
     ON CONFLICT (name) DO UPDATE SET data = excluded.data WHERE kept.data IN (%(was)s, excluded.data) RETURNING 1
 ) SELECT count(*) FROM put"""
 
+_ROWS = """
+SELECT seq, at, version, body, hash FROM surefoot.event WHERE run = %s AND seq >= %s ORDER BY seq LIMIT %s"""
+_HASH = "SELECT hash FROM surefoot.event WHERE run = %s AND seq = %s"
+_UNUSED = "SELECT digest FROM surefoot.blob WHERE first_at < now() - interval '1 day'"
+_MENTIONS = """
+SELECT run, seq, ARRAY(SELECT regexp_matches(convert_from(body, 'UTF8'), '[0-9a-f]{64}', 'g'))
+FROM surefoot.event WHERE (run, seq) > (%s, %s) ORDER BY run, seq LIMIT 1000"""
+_REMOVE = """
+WITH gone AS (
+    DELETE FROM surefoot.blob WHERE digest = ANY (%s) AND first_at < now() - interval '1 day' RETURNING length(data)
+) SELECT coalesce(sum(length), 0)::bigint FROM gone"""
+_MOST_REMOVED = 500
+"""Bytes that are removed at once."""
+
 
 class PostgresJournal:
     """A `JournalStore` in a database of that address, as libpq takes it: `postgresql://USER@HOST/DATABASE`.
 
     Its tables are made at the first use, in the schema `surefoot`, where the user may make them. A password belongs in
-    `$PGPASSWORD` or `~/.pgpass`. A server that goes away is waited for, up to a minute. `name` is the address without
-    user and password. Raises `UsageError` for an address that cannot be read.
+    `$PGPASSWORD` or `~/.pgpass`. A server that goes away is waited for, up to a minute. What other processes write is
+    told at once, and looked for every five seconds. `name` is the address without user and password. Raises
+    `UsageError` for an address that cannot be read.
     """
 
     def __init__(self, url: str) -> None:
@@ -49,55 +65,34 @@ class PostgresJournal:
 
     @property
     def side(self) -> PostgresSide:
-        """What is kept beside the runs, in a table."""
         return PostgresSide(self._at_work, self.name)
 
     async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> PostgresRun:
-        """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
-
-        With `create` the run must be new, or have no records and nobody who drives it: whoever made it died before the
-        first.
-        """
         return await (await self._at_work()).open(run_id, create=create, fence=fence)
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
-        """Make a run that shares the records of `parent` before `at`, at least one. Copies no events."""
         here = await self._at_work()
         found = await here.reader.find(parent)
         check_fork(parent, at, found.row.events)
-        records, wrong = await here.reader.load(found, at - 1, 1)
-        if wrong is not None:
-            raise wrong
-        if await here.make(run_id, (found.row.number, at, bytes.fromhex(records[0].hash)), "") is None:
+        if await here.inbox.make(run_id, (found.row.number, at, await _hash_before(here, found, at)), "") is None:
             await here.reader.find(parent)  # it may have been deleted meanwhile
             raise RunExists(f"there is a run {run_id} in the journal {self.name} already; choose another id")
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
-        """The newest runs first, but those without records.
-
-        `status` is the ending's kind, or "running", "interrupted", "damaged".
-        """
         reader = (await self._at_work()).reader
         return [await reader.listed(run_id) for run_id in await reader.newest(limit)]
 
     async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
-        """The ids that begin so, of runs with records, in their order."""
         return await (await self._at_work()).reader.beginning(prefix, limit)
 
     async def read_recorded(
         self, run_id: str, since: int = 0, limit: int | None = None
     ) -> tuple[Sequence[Recorded], str]:
-        """All that can be read, with places and hashes, and what is wrong with the rest ("" when nothing is)."""
         reader = (await self._at_work()).reader
         records, wrong = await reader.load(await reader.find(run_id), max(since, 0), limit)
         return records, "" if wrong is None else str(wrong)
 
     async def subscribe(self, run_id: str, since: int = 0) -> AsyncIterator[Recorded]:
-        """Records from `since` on, then each new one once it is written, until the run ends; also what others write.
-
-        What other processes write is told at once, and looked for every five seconds. Ends, too, when this store is
-        closed.
-        """
         at, since, last = await self._at_work(), max(since, 0), None
         found = await at.reader.find(run_id)
         with at.follower.watch(found.row.number) as changed:
@@ -120,42 +115,34 @@ class PostgresJournal:
                 await changed.wait()
 
     async def put_blob(self, run_id: str, data: bytes) -> str:
-        """Keep bytes for a run, without the right to drive it; written when it returns."""
         at = await self._at_work()
         await at.reader.find(run_id)
         await keep(at.database, [(digest := digest_of(data), data)])
         return digest
 
     async def get_blob(self, digest: str) -> bytes:
-        """The bytes of that digest. Raises `JournalError` when they are not there, or were altered."""
         return await (await self._at_work()).reader.blob(digest)
 
     async def say(self, run_id: str, word: Word, *, key: str = "") -> Posted:
-        """Put a word into the inbox of a run and wake whoever drives it. See `JournalStore`."""
         at = await self._at_work()
         number, posted = await at.inbox.say((await at.reader.find(run_id)).row.run_id, word, key)
         at.follower.said(number)
         return posted
 
     async def posted(self, run_id: str, number: int) -> Posted:
-        """A word of a run, with what came of it. Raises `UsageError` where there is none of that number."""
         at = await self._at_work()
         return await at.inbox.posted(run_id, (await at.reader.find(run_id)).row.number, number)
 
     async def list(self, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> RunPage:
-        """A page of the runs that are wanted, newest first; `after` is `RunPage.next`. Reads no journal."""
         return await (await self._lister()).page(wanted, after, limit)
 
     async def count(self, wanted: RunFilter = EVERY_RUN, most: int = 10_000) -> int:
-        """How many runs are wanted; counting ends at `most`."""
         return await (await self._lister()).count(wanted, most)
 
     async def summary(self, run_id: str) -> RunSummary:
-        """A run in one line, as of its last record. Raises `UsageError` for an unknown run."""
         return await (await self._at_work()).reader.listed(run_id)
 
     async def changes(self, since: int | None = None) -> AsyncIterator[RunSummary]:
-        """Summaries that were kept after the change `since`, then each as it changes, until this store is closed."""
         at, lister = await self._at_work(), await self._lister()
         since = await lister.last_change() if since is None else since
         with at.follower.watch(EVERY) as changed:
@@ -169,28 +156,51 @@ class PostgresJournal:
                     await changed.wait()
 
     async def delete(self, run_id: str, *, end: str = "") -> None:
-        """Take a run out for good; bytes that others may share stay. See `JournalStore`."""
         at = await self._at_work()
         await at.inbox.delete(run_id, end)
 
     async def origin(self, run_id: str) -> Origin:
-        """Where a run comes from. Raises `UsageError` for an unknown run."""
-        return await origin(await self._at_work(), run_id)
+        return _origin(await (await self._at_work()).reader.find(run_id))
 
     async def rows(self, run_id: str, since: int = 0, limit: int | None = None) -> Sequence[Row]:
-        """Its own records from `since` on, proven, at most `limit`. See `Archive`."""
-        return await rows(await self._at_work(), run_id, since, limit)
+        at = await self._at_work()
+        found = await at.reader.find(run_id)
+        since = max(since, found.row.at)
+        if since >= found.row.events:
+            return []
+        before = await _hash_before(at, found, since)
+        given = await at.database.ask(_ROWS, (found.row.number, since, limit))
+        return list(all_proven(run_id, Place(since, before), given))
 
     async def adopt(self, origin: Origin, rows: Sequence[Row] = (), blobs: Sequence[Blob] = ()) -> None:
-        """Keep records of another journal as they are, all or none. See `Archive`."""
-        await adopt(await self._at_work(), origin, rows, blobs)
+        at = await self._at_work()
+        check_blobs(origin.run_id, blobs)
+        await keep(at.database, blobs)
+        while not await _is_adopted(at, origin, rows):
+            pass
 
     async def sweep(self) -> int:
-        """Remove the bytes that no record refers to, while others write; how many there were."""
-        return await sweep(await self._at_work())
+        """Remove the bytes of more than a day ago that no record mentions, not even in a text; how many there were.
+
+        All records are looked through while others write, some at a time. A store sends bytes again with a record that
+        is written meanwhile, unless it has sent them some seconds ago; what was sent again stays.
+        """
+        ask = (await self._at_work()).database.ask
+        unused = {str(digest) for (digest,) in await ask(_UNUSED)}
+        at, is_more = (0, -1), bool(unused)
+        while is_more:
+            rows = await ask(_MENTIONS, at)
+            for run, seq, found in rows:
+                at = run, seq
+                unused.difference_update(digest for (digest,) in found)
+            is_more = bool(rows and unused)
+        digests, removed = sorted(unused), 0
+        for first in range(0, len(digests), _MOST_REMOVED):
+            ((size,),) = await ask(_REMOVE, (digests[first : first + _MOST_REMOVED],))
+            removed += size
+        return removed
 
     async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
-        """Take the right to drive up to so many runs of these agents that are ready, or whose driver is gone."""
         at = await self._at_work()
         async with at.taking:
             found = await at.inbox.claim(agents, limit, lease_s, at.held)
@@ -198,7 +208,6 @@ class PostgresJournal:
         return list(found.values())
 
     async def renew(self, lease_s: float) -> Collection[str]:
-        """Extend the leases of all runs that this store has claimed; gives those that others have taken."""
         at = self._now()  # what is queued may take longer than the leases last
         return await at.inbox.renew({run.line.number: run_id for run_id, run in at.driven.items()}, lease_s)
 
@@ -247,16 +256,72 @@ class PostgresSide:
         self._name = name
 
     async def get(self, name: str) -> bytes:
-        """What is in the row, b"" where there is none."""
         told = "SELECT data FROM surefoot.side WHERE name = %s"
         return next((row[0] for row in await (await self._at_work()).database.ask(told, (name,))), b"")
 
     async def put(self, name: str, data: bytes, was: bytes) -> bool:
-        """Write the row where it holds what it `was`."""
         values = {"name": name, "data": data, "was": was}
         ((count,),) = await (await self._at_work()).database.ask(_PUT, values)
         return count == 1
 
     def place(self, name: str) -> str:
-        """The table and the row."""
         return f"{name} in the table surefoot.side of {self._name}"
+
+
+async def _is_adopted(here: OpenDatabase, wanted: Origin, given: Sequence[Row]) -> bool:
+    """Whether they are kept, or somebody else was first, so that there is more of the run by now."""
+    run_id, reader, writer = wanted.run_id, here.reader, here.writer
+    known, parent = None, None
+    try:
+        found = await reader.find(run_id)
+    except RunUnknown:
+        place = Place(wanted.fork, genesis(run_id))
+        if wanted.parent:
+            shared = await reader.find(wanted.parent)
+            parent = shared.row
+            check_fork(wanted.parent, wanted.fork, parent.events)
+            place = Place(wanted.fork, await _hash_before(here, shared, wanted.fork))
+        is_here = False
+    else:
+        if found.is_driven:
+            raise RunBusy(f"run {run_id} is being driven here; wait until it stands still")
+        check_origin(wanted, _origin(found))
+        place, is_here = Place(found.row.events, found.head), True
+        last = max((row.seq for row in given if row.seq < place.seq), default=-1)
+        known = next((row[0] for row in await here.database.ask(_HASH, (found.row.number, last))), None)
+    new = new_rows(run_id, place, given, lambda _: known)
+    hashes = (place.hash, *(row.hash for row in new))
+    records = [(await reader.record(run_id, row.seq, hash_, row))[0] for hash_, row in zip(hashes, new, strict=False)]
+    if not is_here:
+        if await here.inbox.make(run_id, (parent.number if parent else None, wanted.fork, place.hash), "") is None:
+            return False
+        await here.database.ask("UPDATE surefoot.run SET started_at = %s WHERE run_id = %s", (wanted.began, run_id))
+    if not new:
+        return True
+    line = (await here.open(run_id, create=False, fence=None)).line
+    del here.driven[run_id]
+    line.freed = None, True
+    if is_overtaken := line.at != place:
+        new, records = [], []
+    for record in records:
+        line.summary = summarise(line.summary, record.event, record.at)
+    writer.add(line, [(line.number, row.seq, row.at, row.form, row.body, row.hash) for row in new])
+    await writer.flushed()
+    if line.failure is not None:
+        raise line.failure
+    return not is_overtaken
+
+
+async def _hash_before(here: OpenDatabase, found: Found, seq: int) -> bytes:
+    """The hash of the record before that place of a run. Raises `JournalCorrupt`."""
+    if seq == 0:
+        return genesis(found.row.run_id)
+    records, wrong = await here.reader.load(found, seq - 1, 1)
+    if wrong is not None:
+        raise wrong
+    return bytes.fromhex(records[0].hash)
+
+
+def _origin(found: Found) -> Origin:
+    parent = found.segments[-2].run_id if found.row.parent is not None else ""
+    return Origin(found.row.run_id, found.row.started_at, parent, found.row.at)

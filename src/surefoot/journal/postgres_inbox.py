@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from uuid import uuid4
 
-from surefoot.journal.codec import encode_word, same_word, word_of
-from surefoot.journal.postgres_owner import is_dead_here
-from surefoot.journal.postgres_server import Connection, Database, Row, rows_of
+from surefoot.journal.codec import check_id, encode_word, same_word, word_of
+from surefoot.journal.postgres_server import Connection, Database, Row, is_dead_here, rows_of
 from surefoot.journal.postgres_write import text_of
 from surefoot.journal.raw import check_end
 from surefoot.types.errors import JournalError, RunBusy, RunUnknown, UsageError
@@ -104,13 +103,11 @@ class Inbox:
         return run, same_word(posted, word)
 
     async def posted(self, run_id: str, run: int, number: int) -> Posted:
-        """A word of a run, with what came of it. Raises `UsageError` where there is none of that number."""
         for posted in self._posted(await self._database.ask(f"{_WORD}run = %s AND number = %s", (run, number))):
             return posted
         raise UsageError(f"run {run_id}: no word {number} was said to it")
 
     async def unheard(self, run: int) -> list[Posted]:
-        """What was said to a run and has no outcome yet."""
         return self._posted(await self._database.ask(f"{_WORD}run = %s AND outcome = '' ORDER BY number", (run,)))
 
     async def live(self, lease_s: float) -> None:
@@ -126,6 +123,7 @@ class Inbox:
 
         Gives its number, and when it was made; None where there is one of that id.
         """
+        check_id(run_id)
         parent, at, head = origin
         told = {"run_id": run_id, "parent": parent, "at": at, "head": head, "owner": owner}
         rows = await self._database.ask(_MAKE, told, is_final=parent is not None)
@@ -174,8 +172,6 @@ class Inbox:
         return await self._database.work(renewed, patience_s=0, is_urgent=True)
 
     async def delete(self, run_id: str, end: str) -> None:
-        """Take a run out for good; bytes that others may share stay."""
-
         async def deleted(connection: Connection) -> None:
             async with connection.transaction():
                 found = await rows_of(connection, _DELETED, (run_id,)) if run_id.isprintable() else []

@@ -10,12 +10,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from surefoot.core.state.summary import ready_at
-from surefoot.journal.codec import check_id, check_there, digest_of, genesis, rows_of
+from surefoot.journal.codec import check_there, digest_of, genesis, rows_of
 from surefoot.journal.postgres_follow import Follower
 from surefoot.journal.postgres_inbox import Inbox
-from surefoot.journal.postgres_owner import new_token
 from surefoot.journal.postgres_read import Reader
-from surefoot.journal.postgres_server import Database
+from surefoot.journal.postgres_server import Database, new_token
 from surefoot.journal.postgres_write import Line, Writer
 from surefoot.types.errors import JournalError, RunBusy, RunExists, UsageError, overtaken
 from surefoot.types.events import Event
@@ -62,7 +61,6 @@ class OpenDatabase:
         self.writer.moved()
 
     async def open(self, run_id: str, *, create: bool, fence: int | None) -> PostgresRun:
-        """Become the driver of a run. See `JournalStore.open`."""
         if run_id in self.driven or run_id in self.opening:
             raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
         is_claimed = run_id in self.claimed
@@ -70,7 +68,7 @@ class OpenDatabase:
         try:
             if not is_claimed:
                 await self.inbox.live(_LEASE_S)
-            made = await self.make(run_id, (None, 0, genesis(run_id)), self.token) if create else None
+            made = await self.inbox.make(run_id, (None, 0, genesis(run_id)), self.token) if create else None
             if made is not None:
                 number, began = made
                 line = Line(number, 0, Place(0, genesis(run_id)), replace(NO_RECORDS, run_id=run_id, started_at=began))
@@ -89,11 +87,6 @@ class OpenDatabase:
         """The numbers of the runs that are driven here, will be, or still are in the database: none is claimed here."""
         driven = (run.line.number for run in self.driven.values())
         return (*driven, *self.claimed.values(), *self.opening.values(), *self.writer.leaving)
-
-    async def make(self, run_id: str, origin: tuple[int | None, int, bytes], owner: str) -> tuple[int, float] | None:
-        """Put a run into the list: its number, and when that was; None where there is one of that id."""
-        check_id(run_id)
-        return await self.inbox.make(run_id, origin, owner)
 
     async def _taken(self, run_id: str, claimed: int | None, *, is_new: bool) -> Line:
         found = await self.reader.find(run_id)
@@ -162,11 +155,9 @@ class PostgresRun:
 
     @property
     def place(self) -> Place:
-        """Where the next append goes."""
         return self.line.end
 
     async def read(self, since: int = 0) -> Sequence[Event]:
-        """Events from position `since` on, oldest first. Raises `JournalCorrupt`, never gives a part."""
         await self._writer.flushed()
         self._check()
         records, wrong = await self._opened.reader.load(await self._opened.reader.find(self.run_id), max(since, 0))
@@ -183,11 +174,6 @@ class PostgresRun:
         at: float | None = None,
         place: Place | None = None,
     ) -> Place:
-        """Add events at the end, all or none, in this order. Returns when they are as safe as asked; the place then.
-
-        While the server is away it waits, up to a minute. Raises `JournalError` when these, or any before them, could
-        not be written, `LeaseLost` when somebody else drives the run by now, and as the port says.
-        """
         self._check()
         line, writer, now = self.line, self._writer, time.time() if at is None else at
         rows, blobs, end, summary = rows_of(line.number, events, now, place or line.end, line.summary)
@@ -207,30 +193,25 @@ class PostgresRun:
         return end
 
     async def put_blob(self, data: bytes) -> str:
-        """Keep bytes under their SHA-256 (hex), which is returned. Written with the next append."""
         self._check()
         digest = digest_of(data)
         self._writer.put(digest, data)
         return digest
 
     async def get_blob(self, digest: str) -> bytes:
-        """The bytes of that digest. Raises `JournalError` when they are not there, or were altered."""
         self._check()
         await self._writer.flushed()
         return await self._opened.reader.blob(digest)
 
     async def words(self) -> Sequence[Posted]:
-        """What was said to this run and has no outcome yet, in the order in which it came."""
         await self._writer.flushed()
         self._check()
         return await self._opened.inbox.unheard(self.line.number)
 
     def listen(self, wake: Callable[[], None] | None) -> None:
-        """Call `wake` whenever something is said to this run; what is said elsewhere is heard a moment later."""
         self._opened.follower.hear(self.line.number, wake)
 
     async def release(self, standing: Standing = "", wake_at: float | None = None, *, why: str = "") -> None:
-        """Write all that is queued and let others drive this run. Raises `JournalError` when something was lost."""
         if not self._is_released:
             if standing:
                 self.line.summary = replace(self.line.summary, standing=standing, reason=why)

@@ -1,20 +1,24 @@
 """The database of a journal: its address, its connections, its tables, and what an error of it means.
 
 A connection that breaks is made anew, with growing waits, for as long as the caller can wait. An error names host and
-database, never a password. Source: spec/scale.md, sections 3.2 and 3.5.
+database, never a password. Whether a store died can be told on its own machine where there is `/proc`; elsewhere its
+lease has to run out. Source: spec/scale.md, sections 3.2 and 3.5.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, LiteralString, TypeVar
+from uuid import uuid4
 
 from surefoot.types.errors import JournalError, JournalTooNew, JournalUnavailable, UsageError, extra_needed
 
@@ -44,6 +48,7 @@ _ANSWER_S = 30.0
 """After so long without an answer a connection counts as broken."""
 
 _MOST_CONNECTIONS = 4
+_PROC = Path("/proc")
 _LOCK = 1937076837
 _LIBPQ = {
     "application_name": "surefoot",
@@ -268,3 +273,34 @@ async def form_of(connection: Connection) -> int:
 def _drop(connections: set[Connection]) -> None:
     while connections:
         connections.pop().pgconn.finish()
+
+
+def new_token() -> str:
+    """A name that no other store has: machine, process and when that began, and a number."""
+    return f"{_machine()}:{os.getpid()}:{_began(os.getpid())}:{uuid4().hex}"
+
+
+def is_dead_here(token: str) -> bool:
+    """Whether that is a store of a process of this machine which has ended."""
+    match token.split(":"):
+        case [machine, pid, began, _] if machine and machine == _machine() and pid.isdecimal():
+            return _began(int(pid)) != began
+        case _:
+            return False
+
+
+@cache
+def _machine() -> str:
+    """This start of this machine, as its processes see it; "" where that cannot be told."""
+    with suppress(OSError):
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}/{(_PROC / 'self/ns/pid').stat().st_ino}"
+    return ""
+
+
+def _began(pid: int) -> str:
+    """When a process began, in ticks since the start of the machine; "" where it has ended."""
+    with suppress(OSError, IndexError):
+        told = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return "" if told[0] in "ZX" else told[19]
+    return ""

@@ -104,7 +104,6 @@ class Line:
 
     @property
     def unsent(self) -> list[EventRow]:
-        """The rows that the database does not have."""
         return self.rows[self.at.seq - self.base.seq :]
 
     @property
@@ -120,7 +119,6 @@ class Line:
         self.base, self.heard_sent = self.at, 0
 
     def fails(self, failure: JournalError) -> None:
-        """Nothing more of this run can be written."""
         self.failure = failure
         self.rows.clear()
         self.heard.clear()
@@ -280,7 +278,6 @@ class Writer:
         return False
 
     async def _send(self, connection: Connection, lines: dict[Line, None], *, synced: bool) -> dict[Line, None]:
-        """Send what is new; gives the runs that stand elsewhere: others have them, or an answer was lost."""
         blobs = dict(self._blobs)
         moves = [_Move(line, line.unsent, line.end, len(line.heard), line.freed) for line in lines]
         asked = [line for line in self._unsafe if synced and line.freed is None and line not in lines]
@@ -307,7 +304,6 @@ class Writer:
         return doubted
 
     def _synced(self) -> None:
-        """All that was written is safe."""
         self._synced_at = time.monotonic()
         for line in tuple(self._unsafe):
             line.is_safe()
@@ -344,7 +340,6 @@ class Writer:
 
 
 def _pieces(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    """So many lines at a time as can be sent at once."""
     piece: list[Line] = []
     size = 0
     for line in lines:

@@ -25,15 +25,12 @@ class FileSide:
         self._locks = locks
 
     async def get(self, name: str) -> bytes:
-        """What is in the file, b"" where there is none."""
         return await asyncio.to_thread(_read, self._path(name))
 
     async def put(self, name: str, data: bytes, was: bytes) -> bool:
-        """Write the file, whole or not at all, where it holds what it `was`."""
         return await asyncio.to_thread(_write, self._path(name), self._locks, data, was)
 
     def place(self, name: str) -> str:
-        """The path of the file."""
         return str(self._path(name))
 
     def _path(self, name: str) -> Path:
@@ -78,11 +75,9 @@ class MemorySide:
         self._at_work = Lock()
 
     async def get(self, name: str) -> bytes:
-        """What was put under that name, else b""."""
         return self.kept.get(name, b"")
 
     async def put(self, name: str, data: bytes, was: bytes) -> bool:
-        """Keep it where nobody else has put something there."""
         with self._at_work:
             if self.kept.get(name, b"") != was:
                 return False
@@ -92,7 +87,6 @@ class MemorySide:
             return True
 
     def place(self, name: str) -> str:
-        """The name."""
         return f"{name}, in memory"
 
 

@@ -10,17 +10,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from surefoot.journal.codec import Blob, check_fork, digest_of, genesis
+from surefoot.journal.heads import head_of
+from surefoot.journal.raw import all_proven, check_blobs, check_origin, new_rows
 from surefoot.journal.side import FileSide
-from surefoot.journal.sqlite_archive import adopt, origin, rows, sweep
-from surefoot.journal.sqlite_file import owners_of
+from surefoot.journal.sqlite_file import owners_of, transaction, translate_errors
 from surefoot.journal.sqlite_list import Lister
 from surefoot.journal.sqlite_open import OpenFile, SqliteRun
-from surefoot.journal.sqlite_write import EVERY
+from surefoot.journal.sqlite_write import EVERY, INSERT_BLOB, INSERT_EVENT, put_summary
 from surefoot.types.archive import Origin, Row
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.ports import EVERY_RUN, NO_RECORDS, Claimed, Place, Recorded, RunFilter, RunPage, RunSummary
@@ -33,10 +35,21 @@ _PIECE = 200
 """Records that are read at once for a subscriber: what takes about 20 ms."""
 
 
+_ROWS = "SELECT seq, at, version, body, hash FROM event WHERE run=? AND seq>=? ORDER BY seq LIMIT ?"
+_HASH = "SELECT hash FROM event WHERE run=? AND seq=?"
+_BODIES = "SELECT rowid, hash, body FROM event WHERE rowid>? ORDER BY rowid LIMIT 1000"
+_OPEN = "SELECT number FROM run LEFT JOIN summary ON summary.run=number WHERE owner<>'' OR status='running'"
+_CANDIDATES = f"SELECT digest FROM blob WHERE run NOT IN ({_OPEN})"  # noqa: S608  # words of ours
+_REMOVE = "DELETE FROM blob WHERE digest=? RETURNING length(data)"
+_START = (0, b"")
+_MENTIONS = re.compile(rb"[0-9a-f]{64}").findall
+
+
 class SqliteJournal:
     """A `JournalStore` in one SQLite file, which is made at the first use; its folder must exist.
 
-    With `read_only` nothing can be driven, and a journal is also read where nothing may be written.
+    With `read_only` nothing can be driven, and a journal is also read where nothing may be written. What other
+    processes write is seen within 0.2 s.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
@@ -50,20 +63,13 @@ class SqliteJournal:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
         return self._path
 
     @property
     def side(self) -> FileSide:
-        """What is kept beside the runs, in files beside this one."""
         return FileSide(self._path, owners_of(self._path))
 
     async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> SqliteRun:
-        """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
-
-        With `create` the run must be new, or have no records and nobody who drives it: whoever made it died before the
-        first.
-        """
         file = self._file_to_write()
         if run_id in file.driven:
             raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
@@ -86,39 +92,27 @@ class SqliteJournal:
         return run
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
-        """Make a run that shares the records of `parent` before `at`, at least one. Copies no events."""
-        file = self._file_to_write()
-        file.writer.flush()
+        file = self._flushed_to_write()
         row = file.reader.find(parent)
         check_fork(parent, at, file.reader.tail(parent).seq)
         file.fork(run_id, row.number, at)
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
-        """The newest runs first, but those without records.
-
-        `status` is the ending's kind, or "running", "interrupted", "damaged".
-        """
         file = self._flushed()
         return file.reader.listed(limit, file.is_alive)
 
     async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
-        """The ids that begin so, of runs with records, in their order."""
         file = self._flushed()
         return file.reader.beginning(prefix, limit)
 
     async def read_recorded(
         self, run_id: str, since: int = 0, limit: int | None = None
     ) -> tuple[Sequence[Recorded], str]:
-        """All that can be read, with places and hashes, and what is wrong with the rest ("" when nothing is)."""
         file = self._flushed()
         records, wrong = file.reader.load(run_id, max(since, 0), limit)
         return records, "" if wrong is None else str(wrong)
 
     async def subscribe(self, run_id: str, since: int = 0) -> AsyncIterator[Recorded]:
-        """Records from `since` on, then each new one once it is written, until the run ends; also what others write.
-
-        What other processes write is seen within 0.2 s. Ends, too, when this store is closed.
-        """
         file, since = self._file(), max(since, 0)
         number, changed = file.reader.find(run_id).number, asyncio.Event()
         file.writer.watchers[number].add(changed)
@@ -142,15 +136,12 @@ class SqliteJournal:
             file.writer.unwatch(number, changed)
 
     async def put_blob(self, run_id: str, data: bytes) -> str:
-        """Keep bytes for a run, without the right to drive it; written when it returns."""
-        file = self._file_to_write()
-        file.writer.flush()
+        file = self._flushed_to_write()
         place = file.reader.end(run_id)
         file.inbox.keep(digest := digest_of(data), data, file.reader.find(run_id).number, place.seq)
         return digest
 
     async def get_blob(self, digest: str) -> bytes:
-        """The bytes of that digest. Raises `JournalError` when they are not there, `JournalCorrupt` when altered."""
         file = self._flushed()
         return file.reader.blob(digest)
 
@@ -162,35 +153,28 @@ class SqliteJournal:
                     await changed.wait()
 
     async def say(self, run_id: str, word: Word, *, key: str = "") -> Posted:
-        """Put a word into the inbox of a run and wake whoever drives it. See `JournalStore`."""
-        file = self._file_to_write()
-        file.writer.flush()
+        file = self._flushed_to_write()
         posted = file.inbox.say(file.reader.find(run_id).number, word, key)
         if (run := file.driven.get(run_id)) is not None:
             run.wake()
         return posted
 
     async def posted(self, run_id: str, number: int) -> Posted:
-        """A word of a run, with what came of it. Raises `UsageError` where there is none of that number."""
         file = self._flushed()
         return file.inbox.posted(run_id, file.reader.find(run_id).number, number)
 
     async def list(self, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> RunPage:
-        """A page of the runs that are wanted, newest first; `after` is `RunPage.next`. Reads no journal."""
         return await self._lister().page(wanted, after, limit)
 
     async def count(self, wanted: RunFilter = EVERY_RUN, most: int = 10_000) -> int:
-        """How many runs are wanted; counting ends at `most`."""
         return await self._lister().count(wanted, most)
 
     async def summary(self, run_id: str) -> RunSummary:
-        """A run in one line, as of its last record. Raises `UsageError` for an unknown run."""
         file = self._flushed()
         file.reader.find(run_id)
         return file.reader.listed_run(run_id, file.is_alive)
 
     async def changes(self, since: int | None = None) -> AsyncIterator[RunSummary]:
-        """Summaries that were kept after the change `since`, then each as it changes, until this store is closed."""
         file, changed = self._file(), asyncio.Event()
         since = self._lister().last_change() if since is None else since
         file.writer.watchers[EVERY].add(changed)
@@ -208,39 +192,90 @@ class SqliteJournal:
             file.writer.unwatch(EVERY, changed)
 
     async def delete(self, run_id: str, *, end: str = "") -> None:
-        """Take a run out for good; bytes that others may share stay. See `JournalStore`."""
-        file = self._file_to_write()
-        file.writer.flush()
+        file = self._flushed_to_write()
         file.delete(run_id, end)
 
     async def origin(self, run_id: str) -> Origin:
-        """Where a run comes from. Raises `UsageError` for an unknown run."""
-        return origin(self._flushed(), run_id)
+        return self._origin(self._flushed(), run_id)
+
+    def _origin(self, file: OpenFile, run_id: str) -> Origin:
+        row, parent = file.reader.find(run_id), ""
+        if row.parent is not None:
+            with translate_errors(file.path):
+                (parent,) = file.db.execute("SELECT run_id FROM run WHERE number=?", (row.parent,)).fetchone() or ("",)
+        return Origin(row.run_id, row.started_at, parent, row.at)
 
     async def rows(self, run_id: str, since: int = 0, limit: int | None = None) -> Sequence[Row]:
-        """Its own records from `since` on, proven, at most `limit`. See `Archive`."""
-        return rows(self._flushed(), run_id, since, limit)
+        file = self._flushed()
+        row, end = file.reader.find(run_id), file.reader.tail(run_id).seq
+        since = max(since, row.at)
+        if since >= end:
+            return []
+        previous = genesis(run_id)
+        if since:
+            before, wrong = file.reader.load(run_id, since - 1, 1)
+            if wrong is not None:
+                raise wrong
+            previous = bytes.fromhex(before[0].hash)
+        with translate_errors(file.path):
+            found = file.db.execute(_ROWS, (row.number, since, -1 if limit is None else limit))
+            return list(all_proven(run_id, Place(since, previous), found))
 
     async def adopt(self, origin: Origin, rows: Sequence[Row] = (), blobs: Sequence[Blob] = ()) -> None:
-        """Keep records of another journal as they are, all or none. See `Archive`."""
-        file = self._file_to_write()
-        file.writer.flush()
-        adopt(file, origin, rows, blobs)
+        file, run_id = self._flushed_to_write(), origin.run_id
+        db, reader = file.db, file.reader
+        check_blobs(run_id, blobs)
+        with translate_errors(file.path), transaction(db):
+            row = reader.look_up(run_id)
+            if row is None:
+                parent = reader.find(origin.parent).number if origin.parent else None
+                if origin.parent:
+                    check_fork(origin.parent, origin.fork, reader.tail(origin.parent).seq)
+                number, _ = file.insert(run_id, parent, origin.fork, "", origin.began)
+            else:
+                number = row.number
+                if row.owner and file.is_alive(row.owner):
+                    raise RunBusy(f"run {run_id} is being driven here; wait until it stands still")
+                check_origin(origin, self._origin(file, run_id))
+            head, place, _ = reader.standing(run_id)
+            new = new_rows(
+                run_id, place, rows, lambda seq: next((hash_ for (hash_,) in db.execute(_HASH, (number, seq))), None)
+            )
+            db.executemany(INSERT_BLOB, [(digest, data, number, place.seq) for digest, data in blobs])
+            db.executemany(INSERT_EVENT, [(number, *one) for one in new])
+            if new:
+                place = Place(new[-1].seq + 1, new[-1].hash)
+                put_summary(db, number, reader.summary(run_id))
+                db.execute("UPDATE run SET events=? WHERE number=?", (place.seq, number))
+        file.heads.put(number, head_of(run_id, *place, head.synced if head else 0))
 
     async def sweep(self) -> int:
-        """Remove the bytes that no record refers to, while others write; how many there were."""
-        file = self._file_to_write()
-        file.writer.flush()
-        return await sweep(file)
+        """Remove the bytes that no record mentions, not even in a text; how many there were.
+
+        The records are looked through while others write. Those that are written meanwhile have higher numbers than the
+        last one that was seen, as long as that one is there; where it is not, all are looked through again. What a run
+        that has not ended has put there stays, since its record may still come.
+        """
+        file = self._flushed_to_write()
+        while True:
+            with translate_errors(file.path):
+                unused = {str(digest) for (digest,) in file.db.execute(_CANDIDATES)}
+                seen = _look(file, unused, _START)
+                while unused and (next_ := _look(file, unused, seen)) != seen:
+                    seen = next_
+                    await asyncio.sleep(0)
+                with transaction(file.db):
+                    if seen in (_START, *file.db.execute("SELECT rowid, hash FROM event WHERE rowid=?", seen[:1])):
+                        while unused and (next_ := _look(file, unused, seen)) != seen:
+                            seen = next_
+                        removed = (file.db.execute(_REMOVE, (digest,)).fetchone() for digest in unused)
+                        return sum(size for (size,) in filter(None, removed))  # another sweep may have been first
 
     async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
-        """Take the right to drive up to so many runs of these agents that are ready, or whose driver is gone."""
-        file = self._file_to_write()
-        file.writer.flush()
+        file = self._flushed_to_write()
         return file.inbox.claim(file.token, agents, limit, lease_s, file.is_alive)
 
     async def renew(self, lease_s: float) -> Collection[str]:
-        """Extend the leases of all runs that this store has claimed; gives those that others have taken."""
         file = self._file_to_write()
         return file.inbox.renew(file.token, {run.number: run_id for run_id, run in file.driven.items()}, lease_s)
 
@@ -260,8 +295,12 @@ class SqliteJournal:
         return self._file()
 
     def _flushed(self) -> OpenFile:
-        """The file, with all written that was queued."""
         file = self._file()
+        file.writer.flush()
+        return file
+
+    def _flushed_to_write(self) -> OpenFile:
+        file = self._file_to_write()
         file.writer.flush()
         return file
 
@@ -284,3 +323,11 @@ class SqliteJournal:
                 )
             file.moved(loop)
         return file
+
+
+def _look(file: OpenFile, unused: set[str], seen: tuple[int, bytes]) -> tuple[int, bytes]:
+    """Take out what some records behind one that was seen mention; the number and the hash of the last of these."""
+    for number, hash_, body in file.db.execute(_BODIES, seen[:1]):
+        unused.difference_update(one.decode() for one in _MENTIONS(body))
+        seen = number, hash_
+    return seen

@@ -46,7 +46,6 @@ class Inbox:
         self._path = path
 
     def say(self, run: int, word: Word, key: str) -> Posted:
-        """Put a word into the inbox of a run, and let a worker take the run up where nobody drives it."""
         body = encode_word(word)
         with translate_errors(self._path), transaction(self._db):
             if key:
@@ -57,7 +56,6 @@ class Inbox:
             return Posted(cast("int", row.lastrowid), word, key)
 
     def posted(self, run_id: str, run: int, number: int) -> Posted:
-        """A word of a run, with what came of it. Raises `UsageError` where there is none of that number."""
         with translate_errors(self._path):
             has_words = form_of(self._db) > 2  # noqa: PLR2004  # form 3 is the first with words
             for posted in self._posted("run=? AND number=?", run, number) if has_words else ():
@@ -65,7 +63,6 @@ class Inbox:
         raise UsageError(f"run {run_id}: no word {number} was said to it")
 
     def unheard(self, run: int) -> list[Posted]:
-        """What was said to a run and has no outcome yet."""
         with translate_errors(self._path):
             return list(self._posted("run=? AND outcome='' ORDER BY number", run))
 
@@ -80,7 +77,6 @@ class Inbox:
     def claim(
         self, token: str, agents: Collection[str], limit: int, lease_s: float, is_alive: Callable[[str], bool]
     ) -> list[Claimed]:
-        """Take up to so many runs of these agents: first those whose driver is gone, then those ready longest."""
         names, marks, now = tuple(agents), ",".join("?" * len(agents)), time.time()
         with translate_errors(self._path), transaction(self._db):
             taken, lives = list[tuple[int, str, str, bool]](), dict[str, bool]()
@@ -99,7 +95,6 @@ class Inbox:
         return found
 
     def renew(self, token: str, driven: Mapping[int, str], lease_s: float) -> list[str]:
-        """Extend the leases of an owner; those of the runs that it drives and others have taken."""
         with translate_errors(self._path), transaction(self._db):
             self._db.execute(
                 "UPDATE run SET lease_until=? WHERE owner=? AND lease_until IS NOT NULL", (time.time() + lease_s, token)

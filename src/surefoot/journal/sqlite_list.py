@@ -56,7 +56,6 @@ class Lister:
         self._writes = writes
 
     async def page(self, wanted: RunFilter, after: str, limit: int) -> RunPage:
-        """A page of the runs that are wanted, newest first."""
         found: list[tuple[int, RunSummary]] = []
         async for number, summary in self._wanted(wanted, place_of(after)):
             if len(found) == limit:
@@ -82,7 +81,6 @@ class Lister:
         return number
 
     def last_change(self) -> int:
-        """The number of the newest change."""
         if form_of(self._db) < FORMAT:
             return 0
         with translate_errors(self._path):

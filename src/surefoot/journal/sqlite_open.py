@@ -141,7 +141,6 @@ class OpenFile:
             self.heads.put(row.number, head_of(run_id, 0, genesis(run_id), 0))
 
     def is_alive(self, token: str) -> bool:
-        """Whether the store of that token still exists."""
         may_live = self._may_write or has_log(self.path)  # whoever drives a run has written to the log
         return may_live and is_alive(owners_of(self.path), token)
 
@@ -239,11 +238,9 @@ class SqliteRun:
 
     @property
     def place(self) -> Place:
-        """Where the next append goes."""
         return self._place
 
     async def read(self, since: int = 0) -> Sequence[Event]:
-        """Events from position `since` on, oldest first. Raises `JournalCorrupt`, never gives a part."""
         self._file.writer.flush()
         self._check()
         records, wrong = self._file.reader.load(self.run_id, max(since, 0))
@@ -260,10 +257,6 @@ class SqliteRun:
         at: float | None = None,
         place: Place | None = None,
     ) -> Place:
-        """Add events at the end, all or none, in this order. Returns when they are as safe as asked; the place then.
-
-        Raises `JournalError` when these, or any before them, could not be written; `LeaseLost` as the port says.
-        """
         self._check()
         writer, number, now = self._file.writer, self._number, time.time() if at is None else at
         rows, blobs, tail, summary = rows_of(number, events, now, place or self._place, self._summary)
@@ -287,14 +280,12 @@ class SqliteRun:
         return tail
 
     async def put_blob(self, data: bytes) -> str:
-        """Keep bytes under their SHA-256 (hex), which is returned. Written with the next append."""
         self._check()
         digest = digest_of(data)
         self._blobs[digest] = (digest, data, self._number, self._place.seq)
         return digest
 
     async def get_blob(self, digest: str) -> bytes:
-        """The bytes of that digest. Raises `JournalError` when they are not there, `JournalCorrupt` when altered."""
         if digest in self._blobs:
             return self._blobs[digest][1]
         self._file.writer.flush()
@@ -302,13 +293,11 @@ class SqliteRun:
         return self._file.reader.blob(digest)
 
     async def words(self) -> Sequence[Posted]:
-        """What was said to this run and has no outcome yet, in the order in which it came."""
         self._file.writer.flush()
         self._check()
         return self._file.inbox.unheard(self._number)
 
     def listen(self, wake: Callable[[], None] | None) -> None:
-        """Call `wake` whenever something is said to this run, by another process at most 0.2 s later."""
         self._wake = wake
         if wake is not None:
             self._file.listen()
@@ -321,7 +310,6 @@ class SqliteRun:
             self._wake()
 
     async def release(self, standing: Standing = "", wake_at: float | None = None, *, why: str = "") -> None:
-        """Write all that is queued and let others drive this run. Raises `JournalError` when something was lost."""
         if not self._is_released:
             if standing:
                 self._summary = replace(self._summary, standing=standing, reason=why)
@@ -338,7 +326,6 @@ class SqliteRun:
 
     @property
     def number(self) -> int:
-        """What the file calls it."""
         return self._number
 
     @property

@@ -87,7 +87,6 @@ class Reader:
         return row
 
     def look_up(self, run_id: str) -> RunRow | None:
-        """The run of that id, or None."""
         if not run_id.isprintable():  # such ids are never given, and SQLite cannot take them all
             return None
         return self._run("run_id", run_id)
@@ -98,7 +97,6 @@ class Reader:
             raise JournalCorrupt(run_id, 0, f"all of its {gone[1].seq} records are missing; {self._remedy(run_id)}")
 
     def lost_run(self, run_id: str) -> tuple[int, Head]:
-        """Number and head of a run that was here and is gone. Raises `UsageError` where there was none."""
         gone = self.lost().get(key_of(run_id))
         if gone is None:
             raise UsageError(f"unknown run {run_id!r} in the journal {self._path}, and none of that id is lost")
@@ -115,7 +113,6 @@ class Reader:
         return self._lost
 
     def is_empty(self, row: RunRow) -> bool:
-        """Whether the run has no records and never had any."""
         return row.at == row.events == 0 and self._one(_LAST, row.number) is None
 
     def heads(self) -> dict[int, Head]:
@@ -182,7 +179,6 @@ class Reader:
                 return False
 
     def blob(self, digest: str) -> bytes:
-        """The bytes of a digest, proven by it."""
         altered = f"the bytes of digest {digest} were altered"
         match self._one("SELECT data, run, seq FROM blob WHERE digest=?", digest):
             case None:
@@ -197,7 +193,6 @@ class Reader:
         raise JournalError(f"journal {self._path}: {altered}; what they were cannot be known")
 
     def beginning(self, prefix: str, limit: int) -> list[str]:
-        """Runs whose ids begin so, and that have records."""
         with translate_errors(self._path):
             return [str(one) for (one,) in self._db.execute(_BEGINNING, (prefix, prefix + _AFTER_ALL, limit))]
 

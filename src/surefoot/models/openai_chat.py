@@ -13,7 +13,6 @@ from typing import ClassVar
 
 from surefoot.models import wire
 from surefoot.models.errors import finds, learn, named_trait
-from surefoot.models.grammar import is_strict
 from surefoot.models.json_edge import Json, first, items, mapping, read, text, write
 from surefoot.types.attachments import AUDIO, IMAGES, PDF, Attachment
 from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
@@ -90,14 +89,7 @@ class OpenAIChat(wire.Wire[_Form]):
         pieces[-1] = b"]%b}" % self.schema(
             request,
             lambda schema: (
-                b',"response_format":{"type":"json_schema","json_schema":%b}'
-                % write(
-                    {
-                        "name": "answer" if request.mode == "native" else "step",
-                        "schema": schema,
-                        "strict": is_strict(schema),
-                    }
-                )
+                b',"response_format":{"type":"json_schema","json_schema":%b}' % write(wire.held_to(request, schema))
             ),
         )
         return b"".join((kept[2], *pieces[1:])) if messages else kept[2] + pieces[0]

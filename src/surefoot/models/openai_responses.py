@@ -6,7 +6,6 @@ from itertools import starmap
 from typing import ClassVar, Final
 
 from surefoot.models.errors import finds, learn, named_trait
-from surefoot.models.grammar import is_strict
 from surefoot.models.json_edge import Json, items, mapping, text, write
 from surefoot.models.wire import (
     Form,
@@ -18,6 +17,7 @@ from surefoot.models.wire import (
     file_url,
     files_of,
     head,
+    held_to,
     opaque_item,
     reply_message,
     with_opaque,
@@ -49,17 +49,7 @@ class OpenAIResponses(Wire[Form]):
             pieces += (b',"instructions":', write(request.system))
         held = self.schema(
             request,
-            lambda schema: (
-                b',"text":{"format":%b}'
-                % write(
-                    {
-                        "type": "json_schema",
-                        "name": "answer" if request.mode == "native" else "step",
-                        "schema": schema,
-                        "strict": is_strict(schema),
-                    }
-                )
-            ),
+            lambda schema: b',"text":{"format":%b}' % write({"type": "json_schema", **held_to(request, schema)}),
         )
         pieces += (b',"input":[', b",".join(items for items in said if items), b"]", held, b"}")
         return b"".join(pieces)

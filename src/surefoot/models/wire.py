@@ -8,6 +8,7 @@ from typing import ClassVar, Final, Generic, TypeVar
 
 from surefoot.core.parse.frames import unended
 from surefoot.models.errors import denies, finds, learn
+from surefoot.models.grammar import is_strict
 from surefoot.models.json_edge import Json, items, mapping, read, text, whole, write
 from surefoot.types.attachments import AUDIO, IMAGES, PDF, Attachment
 from surefoot.types.dataclass import dataclass
@@ -101,11 +102,9 @@ class Wire(ABC, Generic[FormT_co]):
         self._schema: tuple[Mapping[str, object] | None, bytes] = (None, b"")
 
     def url(self, base_url: str) -> str:
-        """Where requests are posted."""
         return f"{base_url}/{self.path}"
 
     def headers(self, key: str) -> dict[str, str]:
-        """The headers that the protocol asks for; `key` may be empty."""
         return {"Authorization": f"Bearer {key}"} if key else {}
 
     @abstractmethod
@@ -172,6 +171,12 @@ class Wire(ABC, Generic[FormT_co]):
         if self._schema[0] is not schema:
             self._schema = (schema, encode(schema))
         return self._schema[1]
+
+
+def held_to(request: ModelRequest, schema: Mapping[str, object]) -> Json:
+    """What the wires of OpenAI are told of a schema that the reply is held to."""
+    name = "answer" if request.mode == "native" else "step"
+    return {"name": name, "schema": schema, "strict": is_strict(schema)}
 
 
 def stops(request: ModelRequest) -> list[str]:

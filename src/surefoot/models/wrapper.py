@@ -51,20 +51,16 @@ class WrappedModel:
 
     @property
     def identity(self) -> str:
-        """That of the inner model, as `identity_of` has it."""
         return identity_of(self.inner)
 
     @property
     def is_priced(self) -> bool:
-        """Whether it is known what a reply of the inner model costs."""
         return bool(getattr(self.inner, "is_priced", False))
 
     async def send(self, request: messages.ModelRequest, emit: messages.Emit | None = None) -> messages.ModelMessage:
-        """One reply, as `surefoot.types.ports.Model.send` has it."""
         return await self.inner.send(request, emit)
 
     async def aclose(self) -> None:
-        """Close the inner model."""
         await self.inner.aclose()
 
 
@@ -184,7 +180,6 @@ class Circuit:
     _failed_at: deque[float] = field(default_factory=lambda: deque(maxlen=FAILURES))
 
     def is_blocked(self, now: float) -> bool:
-        """Whether nobody may ask now."""
         return self.open_until is not None and (self.is_probing or now < self.open_until)
 
     def wait_s(self, now: float) -> float:
@@ -199,7 +194,6 @@ class Circuit:
             self.open_until = now + OPEN_S
 
     def close(self) -> None:
-        """The endpoint answers again."""
         self.open_until = None
         self._failed_at.clear()
 

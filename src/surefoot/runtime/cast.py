@@ -128,7 +128,6 @@ class Part:
         return part or self
 
     def speaker(self) -> Speaker:
-        """The part as a run's journal tells of it."""
         traits = dict(self.model.traits)
         if "schema" in self.model.modes:
             traits.setdefault("json_schema", "yes")  # until the endpoint refuses it
@@ -169,12 +168,10 @@ class Cast:
     parts: Mapping[str, Part]
 
     def part(self, state: State, role: str) -> Part:
-        """The part that a run has in a role now."""
         return self.parts[role].of(state.speakers[role].model)
 
     @property
     def all(self) -> Iterator[Part]:
-        """The parts with those behind them."""
         for part in self.parts.values():
             behind: Part | None = part
             while behind is not None:
@@ -241,7 +238,6 @@ class Cast:
 
     @property
     def used(self) -> tuple[Model, ...]:
-        """The models, each once."""
         return tuple({id(part.model): part.model for part in self.all}.values())
 
 

@@ -20,7 +20,6 @@ class LiveHands(World):
     """Hands that touch the real world."""
 
     async def do(self, move: moves.WorldMove, state: State) -> Sequence[Event]:
-        """Make one move. See `Hands`."""
         match move:
             case moves.Think():
                 return await think(self, move, state)

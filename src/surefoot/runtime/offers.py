@@ -261,12 +261,10 @@ class _Changed:
     spec: ToolSpec
 
     async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:  # noqa: ARG002  # as `Tool` has it
-        """Never calls it."""
         told = f"Not called: {self.spec.name} takes other arguments than when this run began. Begin the task anew."
         return ToolResult(told, "error", source=self.spec.name, trust="trusted")
 
     async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:  # noqa: ARG002  # as above
-        """What it would say is of other arguments."""
         raise LookupError(f"{self.spec.name} has changed, and cannot tell whether an interrupted call took effect")
 
 

@@ -64,11 +64,9 @@ class Leave:
 
     @property
     def has_begun(self) -> bool:
-        """Whether runs are being left."""
         return self.grace_s is not None
 
     def begin(self, grace_s: float) -> None:
-        """Leave all runs from now on."""
         self.grace_s = grace_s
         for wake in tuple(self.wakes):
             wake()

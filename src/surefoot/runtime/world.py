@@ -77,17 +77,14 @@ class World:
 
     @property
     def elapsed_s(self) -> float:
-        """For how long the run has been driven, in seconds."""
         return round(self.earlier_s + time.monotonic() - self.since, 6)
 
     async def hear(
         self, state: State, *, is_thinking: bool, acting: Collection[str]
     ) -> tuple[Sequence[Event], Sequence[Posted]]:
-        """What was said to the run meanwhile. See `Hands`."""
         return await self.inbox(state, is_thinking, acting) if self.inbox is not None else ((), ())
 
     async def do(self, move: WorldMove, state: State) -> Sequence[Event]:
-        """Make one move; `hands.LiveHands` knows how."""
         raise TypeError(f"{type(self).__name__} has no hands for {type(move).__name__} in run {state.run_id}")
 
     def tell(self, item: Event | Signal) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
 from typing import Any
 
 from starlette.requests import Request
@@ -15,10 +15,9 @@ from starlette.responses import PlainTextResponse, Response
 from surefoot.agent import Agent
 from surefoot.core.state.roles import SOLO
 from surefoot.runtime.offers import bound_tools
-from surefoot.server.answers import TENANT, answer, own_version
+from surefoot.server.answers import TENANT, Problem, answer, own_version
 from surefoot.server.api import Asked, problem_of
 from surefoot.server.auth import RIGHTS
-from surefoot.server.problems import Problem
 from surefoot.server.reads import run_of
 from surefoot.server.shapes import AgentTold, By, Spent
 from surefoot.server.site import Site
@@ -58,7 +57,6 @@ async def agents(asked: Asked[None, None]) -> Response:
 
 
 def _models_of(agent: Agent) -> dict[str, str]:
-    """The first model of each role, by its name."""
     chosen = agent.model if isinstance(agent.model, Mapping) else {SOLO: agent.model}
     first = {
         role: one[0] if isinstance(one, Sequence) and not isinstance(one, str) else one for role, one in chosen.items()
@@ -69,16 +67,18 @@ def _models_of(agent: Agent) -> dict[str, str]:
 async def usage(asked: Asked[By, None]) -> Response:
     """Sum up what runs have used."""
     by, token = asked.query.by, asked.token
-    key_of: Callable[[RunSummary], str] = {"agent": _agent, "day": _day, "model": _models}[by]
     wanted = RunFilter(agents=token.only_agents, labels=(f"{TENANT}={token.tenant}",) if token.tenant else ())
-    runs: list[tuple[str, RunSummary]] = []
+    groups = defaultdict[str, list[RunSummary]](list)
     cursor, is_whole = "", False
     while not is_whole:
         page = await asked.site.store.list(wanted, cursor, _PAGE)
-        runs += [(key_of(run), run) for run in page.runs if not run.outer]  # an outer run has counted what it asked for
+        for run in page.runs:
+            if not run.outer:  # an outer run has counted what it asked for
+                day = datetime.fromtimestamp(run.started_at, UTC).date().isoformat()
+                groups[{"agent": run.agent, "day": day, "model": run.model}[by]].append(run)
         cursor, is_whole = page.next, not page.next
         await asyncio.sleep(0)
-    rows = [_spent(key, [run for _, run in group]) for key, group in groupby(sorted(runs, key=_first), key=_first)]
+    rows = [_spent(key, runs) for key, runs in sorted(groups.items())]
     return answer({"by": by, "rows": rows})
 
 
@@ -124,22 +124,6 @@ async def readyz(request: Request) -> Response:
     except SurefootError as error:
         return problem_of(error).response("/readyz")
     return answer({"status": "ok"})
-
-
-def _first(pair: tuple[str, RunSummary]) -> str:
-    return pair[0]
-
-
-def _agent(run: RunSummary) -> str:
-    return run.agent
-
-
-def _models(run: RunSummary) -> str:
-    return run.model
-
-
-def _day(run: RunSummary) -> str:
-    return datetime.fromtimestamp(run.started_at, UTC).date().isoformat()
 
 
 def _spent(key: str, runs: list[RunSummary]) -> Spent:

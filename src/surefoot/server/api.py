@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from re import findall
 from traceback import extract_tb
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from surefoot.server.answers import JSON_TYPE, KINDS, PROBLEM_TYPE, Problem
 from surefoot.server.auth import Right, Token
-from surefoot.server.bounds import body_of
-from surefoot.server.problems import Problem
-from surefoot.server.site import Site
+from surefoot.server.site import Site, body_of
 from surefoot.telling.text import visible
 from surefoot.types.errors import JournalCorrupt, JournalError, UsageError
 
@@ -45,11 +45,9 @@ class Asked(Generic[Query_co, Body_co]):
     key: str = ""
 
     def part(self, name: str) -> str:
-        """A part of the path."""
         return str(self.request.path_params[name])
 
     def wants_stream(self) -> bool:
-        """Whether the answer is to be a stream of events."""
         accepts = self.request.headers.get("accept", "")
         return "text/event-stream" in accepts and self.request.method != "HEAD"
 
@@ -91,11 +89,9 @@ class Endpoint:
         return (*EVERYWHERE, *(("forbidden",) if self.rights else ()), *found, *posts, *self.problems)
 
     def route(self) -> Route:
-        """It as a route of Starlette."""
         return Route(self.path, self.serve, methods=[self.method], name=f"{self.method} {self.path}")
 
     def prepare(self) -> None:
-        """Make what checks its requests."""
         adapter_of(self.body)
         _many(self.query)
 
@@ -115,7 +111,9 @@ class Endpoint:
         key = request.headers.get("idempotency-key", "") if self.method == "POST" else ""
         if len(key) > _KEY_CHARS or not key.isprintable():
             raise Problem("invalid", f"Idempotency-Key: give up to {_KEY_CHARS} printable characters")
-        query: Any = checked(self.query, _pairs(self.query, request))
+        given, many = request.query_params, _many(self.query)
+        pairs = {name: given.getlist(name) if name in many else given[name] for name in given}
+        query: Any = checked(self.query, pairs)
         body = None if self.body is Nothing else await self._body(request, site)
         return Asked(site, token, request, query, body, key)
 
@@ -159,15 +157,8 @@ def adapter_of(kind: type[T]) -> TypeAdapter[T]:
 
 @cache
 def _many(kind: type) -> frozenset[str]:
-    """The parts of a query of which there may be several."""
     parts: Mapping[str, Mapping[str, object]] = adapter_of(kind).json_schema().get("properties", {})
     return frozenset(name for name, one in parts.items() if "items" in one)
-
-
-def _pairs(kind: type, request: Request) -> dict[str, object]:
-    """The query as its type has it: a list where several are meant."""
-    many, given = _many(kind), request.query_params
-    return {name: given.getlist(name) if name in many else given[name] for name in given}
 
 
 def checked(kind: type[T], given: object) -> T:
@@ -186,3 +177,112 @@ def invalid(error: ValidationError) -> Problem:
     ]
     told = "; ".join(f"{one['path'] or 'body'}: {one['message']}" for one in faults[:3])
     return Problem("invalid", told, faults=faults)
+
+
+_REF = "#/components/schemas/{model}"
+_PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "instance"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "instance": {"type": "string"},
+        "faults": {"type": "array", "items": {"type": "object"}},
+    },
+}
+_KEY_HEADER = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "The same key and body give the first answer again.",
+    "schema": {"type": "string", "maxLength": 200},
+}
+
+Json = dict[str, Any]  # Any: a document of JSON
+Mode = Literal["validation", "serialization"]
+Schemas = Mapping[tuple[Any, Mode], Json]
+
+
+def document(endpoints: Sequence[Endpoint], version: str) -> Json:
+    """The OpenAPI document, 3.1, of these endpoints and the types that check requests. It cannot drift."""
+    outgoing = {kind for one in endpoints for gives in one.gives.values() for kind in _types(gives)}
+    incoming = {kind for one in endpoints for kind in (one.query, one.body)} - {Nothing}
+    given: list[tuple[Any, Mode, TypeAdapter[Any]]] = [
+        *((kind, "validation", adapter_of(kind)) for kind in sorted(incoming, key=str)),
+        *((kind, "serialization", adapter_of(kind)) for kind in sorted(outgoing, key=str)),
+    ]
+    schemas, defined = TypeAdapter.json_schemas(given, ref_template=_REF)
+    paths: dict[str, Json] = {}
+    for one in endpoints:
+        path = one.path.replace(":path", "")
+        paths.setdefault(path, {})[one.method.lower()] = _operation(one, path, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "surefoot", "version": version or "0", "description": "Runs of agents, and what people say."},
+        "paths": paths,
+        "components": {
+            "schemas": {"Problem": _PROBLEM, **defined.get("$defs", {})},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    }
+
+
+def _several(gives: object) -> tuple[Any, ...]:  # Any: types, which are hashable
+    return cast("tuple[Any, ...]", gives if isinstance(gives, tuple) else (gives,))
+
+
+def _types(gives: object) -> Iterator[Any]:  # Any: as above
+    return (kind for kind in _several(gives) if not isinstance(kind, str) and kind is not None)
+
+
+def _operation(one: Endpoint, path: str, schemas: Schemas) -> Json:
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in findall(r"\{(\w+)\}", path)
+    ]
+    query = {} if one.query is Nothing else adapter_of(one.query).json_schema(ref_template=_REF)
+    parameters += [
+        {"name": name, "in": "query", "required": name in query.get("required", ()), "schema": schema}
+        for name, schema in query.get("properties", {}).items()
+    ]
+    told: Json = {
+        "summary": (one.handle.__doc__ or "").partition("\n")[0].rstrip("."),
+        "operationId": one.handle.__name__,
+        "parameters": [*parameters, *([_KEY_HEADER] if one.method == "POST" else [])],
+        "responses": {
+            **{str(status): _good(gives, schemas) for status, gives in one.gives.items()},
+            **_problems(one),
+        },
+    }
+    if one.rights:
+        told["description"] = f"Takes the right {' or '.join(one.rights)}."
+    if one.body is not Nothing:
+        schema = schemas[one.body, "validation"]
+        is_needed = bool(adapter_of(one.body).json_schema().get("required"))
+        told["requestBody"] = {"required": is_needed, "content": {JSON_TYPE: {"schema": schema}}}
+    return told
+
+
+def _good(gives: object, schemas: Schemas) -> Json:
+    """One good answer: a type, media types of bytes, both, or None for no content."""
+    content: Json = {
+        kind: {"schema": {"type": "object" if kind == JSON_TYPE else "string"}}
+        for kind in _several(gives)
+        if isinstance(kind, str)
+    }
+    for kind in _types(gives):
+        content[JSON_TYPE] = {"schema": schemas[kind, "serialization"]}
+    return {"description": "Good.", **({"content": content} if content else {})}
+
+
+def _problems(one: Endpoint) -> Json:
+    by_status: dict[int, list[str]] = {}
+    for name in one.told:
+        by_status.setdefault(KINDS[name].status, []).append(name)
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {
+        str(status): {"description": ", ".join(names), "content": {PROBLEM_TYPE: {"schema": schema}}}
+        for status, names in sorted(by_status.items())
+    }

@@ -17,12 +17,10 @@ from starlette.routing import Route
 
 from surefoot.journal import codec
 from surefoot.server import about, follow, reads, say, shapes, starts
-from surefoot.server.answers import JSON_TYPE, dumped, own_version
-from surefoot.server.api import Asked, Endpoint, Handle, Nothing
+from surefoot.server.answers import JSON_TYPE, KINDS, Problem, dumped, own_version, page_of
+from surefoot.server.api import Asked, Endpoint, Handle, Nothing, document
 from surefoot.server.auth import Right
 from surefoot.server.door import Door, Names
-from surefoot.server.openapi import document
-from surefoot.server.problems import KINDS, Problem, page_of
 from surefoot.server.protocols import openai, responses
 from surefoot.server.site import Site
 from surefoot.telling.plan import PlanView

@@ -8,7 +8,6 @@ import time
 import tomllib
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from hashlib import sha256
 from hmac import compare_digest
@@ -18,8 +17,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
-from surefoot.server.answers import TENANT
-from surefoot.server.problems import Problem
+from surefoot.server.answers import TENANT, Problem
 from surefoot.types.errors import UsageError
 from surefoot.types.ports import RunSummary
 
@@ -126,25 +124,13 @@ def tokens_in(path: Path) -> tuple[Token, ...]:
     return tokens
 
 
-@dataclass(frozen=True, slots=True)
-class _Peer:
-    """When somebody last came with wrong tokens."""
-
-    wrong: deque[float]
-
-    def is_blocked(self, now: float) -> bool:
-        while self.wrong and self.wrong[0] <= now - WINDOW_S:
-            self.wrong.popleft()
-        return len(self.wrong) >= MOST_WRONG
-
-
 class Keyring:
     """All tokens of a server. `nobody` is who comes without one, where that is allowed."""
 
     def __init__(self, tokens: Sequence[Token], nobody: Token | None = None) -> None:
         self._tokens = tuple(tokens)
         self._nobody = nobody
-        self._peers: dict[str, _Peer] = {}
+        self._wrong: dict[str, deque[float]] = {}  # when somebody last came with wrong tokens
 
     def token_of(self, authorization: str, peer: str) -> Token:
         """Whose request it is. Raises `Problem`; who guesses is not told whether the last guess was right."""
@@ -152,9 +138,11 @@ class Keyring:
         if not authorization and self._nobody is not None:
             return self._nobody
         now = time.monotonic()
-        known = self._peers.get(peer)
-        if known is not None and known.is_blocked(now):
-            waits_s = known.wrong[0] + WINDOW_S - now
+        wrong = self._wrong.get(peer, deque[float](maxlen=MOST_WRONG))
+        while wrong and wrong[0] <= now - WINDOW_S:
+            wrong.popleft()
+        if len(wrong) == MOST_WRONG:
+            waits_s = wrong[0] + WINDOW_S - now
             raise Problem("too_fast", "too many wrong tokens came from your address", retry_after_s=waits_s)
         if not authorization:
             raise Problem("unauthorized", "this server asks for a token")
@@ -163,8 +151,9 @@ class Keyring:
             if compare_digest(token.sha256, digest) and scheme.lower() == "bearer" and not token.is_over():
                 found = token
         if found is None:
-            if len(self._peers) >= _MOST_PEERS:
-                self._peers = {name: one for name, one in self._peers.items() if one.wrong[-1] > now - WINDOW_S}
-            self._peers.setdefault(peer, _Peer(deque(maxlen=MOST_WRONG))).wrong.append(now)
+            wrong.append(now)
+            if len(self._wrong) >= _MOST_PEERS:
+                self._wrong = {name: one for name, one in self._wrong.items() if one and one[-1] > now - WINDOW_S}
+            self._wrong[peer] = wrong
             raise Problem("unauthorized", "the token is wrong or has expired")
         return found

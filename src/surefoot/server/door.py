@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from surefoot.server.problems import Problem
+from surefoot.server.answers import Problem
 
 LOG = logging.getLogger("surefoot.server")
 
@@ -105,7 +105,6 @@ class Door:
         LOG.info("%s %s %d %.1f ms %s", scope["method"], route, status, took_ms, scope["state"]["token"])
 
     def _look(self, scope: Scope, headers: Headers, *, is_allowed: bool) -> None:
-        """Raise `Problem` for what may not pass."""
         if sum(len(name) + len(value) for name, value in headers.raw) > self._most_header:  # h11 looks at pieces alone
             raise Problem("header_too_large", f"the header may have {self._most_header:,} bytes")
         host, origin = headers.get("host", ""), headers.get("origin")
@@ -123,7 +122,6 @@ class Door:
 
 
 async def _preflight(scope: Scope, receive: Receive, send: Send) -> None:
-    """Tell the browser of an allowed page that it may ask."""
     given = {
         "Access-Control-Allow-Methods": "GET, POST, DELETE",
         "Access-Control-Allow-Headers": _ASKED_FOR,

@@ -15,9 +15,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from surefoot.server.answers import dumped, shown
+from surefoot.server.answers import Problem, dumped, shown
 from surefoot.server.api import Asked
-from surefoot.server.problems import Problem
 from surefoot.server.reads import list_events, run_of
 from surefoot.server.shapes import Since, Stretch
 from surefoot.server.signals import Heard, Said

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -13,7 +12,7 @@ import aiohttp
 
 from surefoot.server.answers import dumped
 from surefoot.server.tales import Library, Reading
-from surefoot.telling.question import Question
+from surefoot.telling.state import Question
 from surefoot.types.errors import SurefootError
 from surefoot.types.ports import JournalStore, RunSummary
 
@@ -70,12 +69,10 @@ class Notifier:
         body = dumped({"run": run.run_id, "agent": run.agent, "question": asked, "link": link})
         for attempt in range(ATTEMPTS):
             with suppress(aiohttp.ClientError, TimeoutError):
-                async with client.post(self.url, data=body, headers=self._headers(body)) as response:
+                at = int(time.time())
+                signed = hmac.digest(self.secret, b"%d." % at + body, "sha256").hex()
+                headers = {"Content-Type": "application/json", SIGNATURE: f"t={at},v1={signed}"}
+                async with client.post(self.url, data=body, headers=headers) as response:
                     if response.ok:
                         return
             await asyncio.sleep(self.pause_s * 2**attempt)
-
-    def _headers(self, body: bytes) -> Mapping[str, str]:
-        at = int(time.time())
-        signed = hmac.digest(self.secret, b"%d." % at + body, "sha256").hex()
-        return {"Content-Type": "application/json", SIGNATURE: f"t={at},v1={signed}"}

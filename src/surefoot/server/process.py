@@ -34,7 +34,6 @@ class Connection(H11Protocol):
     """A connection whose next request has to come within `timeout_keep_alive`; for a first, uvicorn waits for ever."""
 
     def connection_made(self, transport: Any) -> None:  # Any: as uvicorn has it
-        """Begin to wait for a request."""
         super().connection_made(transport)
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
@@ -51,7 +50,6 @@ class Connection(H11Protocol):
             waits.cancel()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
@@ -61,7 +59,6 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Take none."""
         yield
 
 

@@ -12,15 +12,13 @@ from starlette.responses import Response, StreamingResponse
 from surefoot.core.loop.replay import replay
 from surefoot.core.plan.child import owner_of
 from surefoot.journal.codec import encode
-from surefoot.server.answers import JSON_TYPE, STARTED_BY, TENANT, answer, dumped, own_version, shown
+from surefoot.server.answers import JSON_TYPE, STARTED_BY, TENANT, Problem, answer, dumped, own_version, shown
 from surefoot.server.api import Asked
-from surefoot.server.problems import Problem
 from surefoot.server.shapes import Form, Moment, PlanMoment, Stretch, StretchOfRows, Two, Wanted
 from surefoot.server.sse import record_json
 from surefoot.server.tales import Reading
 from surefoot.telling.compare import compare
-from surefoot.telling.export import export
-from surefoot.telling.otlp import otlp
+from surefoot.telling.export import export, otlp
 from surefoot.telling.plan import plan_of
 from surefoot.telling.rows import rows_of
 from surefoot.telling.spans import spans_of

@@ -13,9 +13,8 @@ import orjson
 from starlette.responses import Response
 
 from surefoot.journal.codec import encode
-from surefoot.server.answers import STARTED_BY, answer, dumped, shown
+from surefoot.server.answers import STARTED_BY, Problem, answer, dumped, shown
 from surefoot.server.api import Asked
-from surefoot.server.problems import Problem
 from surefoot.server.reads import run_of
 from surefoot.server.shapes import Ended, GoOn, No, Said, Settled, Signature, Tighter, Yes
 from surefoot.server.starts import tightened
@@ -100,7 +99,6 @@ async def show_word(asked: Asked[None, None]) -> Response:
 
 
 async def _say(asked: Asked[Any, Any], run: RunSummary, word: Word) -> Response:
-    """Say it, wait for a moment, and answer what came of it."""
     posted, is_replayed = await heard(asked, run, word)
     if not posted.outcome:
         return _later(run, posted, is_replayed=is_replayed)
@@ -122,7 +120,10 @@ async def heard(asked: Asked[Any, Any], run: RunSummary, word: Word) -> tuple[Po
     if posted.outcome not in ("", "applied"):
         problem = Problem(posted.outcome, visible(posted.detail))
         if posted.outcome == "changed":
-            problem.fields["question"] = await _question(asked, run, word)
+            waiting = await asked.site.library.waiting(run, Reading(asked.site.store, run.run_id))
+            about = {call_id for call_id, _ in word.calls} if isinstance(word, Approve | Refuse) else set[str]()
+            now = (one for one in waiting if one.call in about or (not about and one.about == "plan"))
+            problem.fields["question"] = next(now, None)
         raise problem
     return posted, is_replayed
 
@@ -148,10 +149,3 @@ def _later(run: RunSummary, posted: Posted, *, is_replayed: bool) -> Response:
 
 def _replayed(*, is_replayed: bool) -> dict[str, str]:
     return {"Idempotency-Replayed": "true"} if is_replayed else {}
-
-
-async def _question(asked: Asked[Any, Any], run: RunSummary, word: Word) -> object:
-    """The question that waits now where the word has answered another one; None where none does."""
-    waiting = await asked.site.library.waiting(run, Reading(asked.site.store, run.run_id))
-    about = {call_id for call_id, _ in word.calls} if isinstance(word, Approve | Refuse) else set[str]()
-    return next((one for one in waiting if one.call in about or (not about and one.about == "plan")), None)

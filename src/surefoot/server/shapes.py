@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 from surefoot.server.answers import OWN_LABELS
 from surefoot.server.api import Exact
 from surefoot.telling.compare import Pair
-from surefoot.telling.question import Question
 from surefoot.telling.row import Row
+from surefoot.telling.state import Question
 from surefoot.types.attachments import Attachment
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Outcome

@@ -30,11 +30,9 @@ class Text:
 
     @property
     def end(self) -> int:
-        """How long all of it is."""
         return self.cut + len(self.kept)
 
     def add(self, more: str) -> None:
-        """Let it grow."""
         self.kept += more
         if (over := len(self.kept) - KEPT_CHARS) > 0:
             self.kept, self.cut = self.kept[over:], self.cut + over
@@ -92,7 +90,6 @@ class Said:
         return [frame("signal", dumped(one)) for one in self.signals(heard)]
 
     def signals(self, heard: Heard) -> list[dict[str, object]]:
-        """The same as values."""
         told: list[dict[str, object]] = []
         if heard.turn != self.turn:
             if self.broke_off and heard.turn >= 0:

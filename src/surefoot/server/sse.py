@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from surefoot.journal.codec import encode
-from surefoot.server.problems import Problem
+from surefoot.server.answers import Problem
 from surefoot.types.errors import SurefootError
 from surefoot.types.ports import Recorded
 

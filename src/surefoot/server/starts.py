@@ -14,10 +14,9 @@ from starlette.responses import Response
 
 from surefoot.agent import Agent
 from surefoot.run import new_run_id
-from surefoot.server.answers import OWN_LABELS, STARTED_BY, TENANT, answer, dumped, shown
+from surefoot.server.answers import OWN_LABELS, STARTED_BY, TENANT, Problem, answer, dumped, shown
 from surefoot.server.api import Asked
 from surefoot.server.follow import events_stream
-from surefoot.server.problems import Problem
 from surefoot.server.reads import run_of
 from surefoot.server.shapes import Fork, Start, Tighter
 from surefoot.telling.text import visible

@@ -81,7 +81,6 @@ class Tails:
 
     @property
     def size(self) -> int:
-        """The bytes that are kept."""
         return sum(tail.size for tail, _ in self._tails.values())
 
     @asynccontextmanager

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from surefoot.core.plan.child import open_calls
-from surefoot.telling.question import Question, questions_of
+from surefoot.telling.state import Question, questions_of
 from surefoot.telling.tale import NO_TALE, Tale, tale_of
 from surefoot.types.ports import JournalStore, Recorded, RunSummary
 
@@ -45,12 +45,10 @@ class Reading:
             await asyncio.sleep(0)
 
     async def all(self, until: int | None = None) -> list[Recorded]:
-        """All of them at once, read piece by piece."""
         return [record async for piece in self.pieces(until) for record in piece]
 
     @property
     def damaged(self) -> dict[str, object] | None:
-        """What is wrong, and from which record on."""
         return {"at": self.place, "why": self.wrong} if self.wrong else None
 
 
@@ -73,7 +71,10 @@ class Library:
             async for piece in reading.pieces(stop):
                 tale = tale_of(piece, tale)
                 if reading.place % EVERY == 0:
-                    self._keep((reading.run_id, reading.place), (piece[-1].hash, tale))
+                    self._kept[reading.run_id, reading.place] = piece[-1].hash, tale
+                    self._kept.move_to_end((reading.run_id, reading.place))
+                    if len(self._kept) > MOST_KEPT:
+                        self._kept.popitem(last=False)
             is_whole = reading.place == stop
         return tale
 
@@ -102,9 +103,3 @@ class Library:
                     self._kept.move_to_end((run_id, place))
                     return kept[1], place
         return NO_TALE, 0
-
-    def _keep(self, key: tuple[str, int], kept: tuple[str, Tale]) -> None:
-        self._kept[key] = kept
-        self._kept.move_to_end(key)
-        if len(self._kept) > MOST_KEPT:
-            self._kept.popitem(last=False)

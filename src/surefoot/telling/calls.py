@@ -68,7 +68,6 @@ def shown_call(call: Call) -> tuple[str, str]:
 
 
 def _what(call: Call) -> tuple[Said, Said]:
-    """A call and its id."""
     return (call_text(call), "model"), f"  #{call.id}"
 
 
@@ -83,7 +82,6 @@ def _shown(call: Call, text: str) -> str:
 
 
 def _arguments(pen: Pen, call: Call) -> Details:
-    """All arguments of a call, in full."""
     values = (
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str))
         for name, value in call.arguments.items()

@@ -1,4 +1,4 @@
-"""A whole run as a text to keep: its records as JSON lines, or its rows as Markdown or as a page of HTML.
+"""A whole run to keep: its records as JSON lines, its rows as Markdown or as a page of HTML, its spans as OTLP in JSON.
 
 The page stands alone: nothing is loaded by it and nothing runs in it. What models and tools wrote is never markup.
 """
@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from html import escape
 from typing import Literal, assert_never
 
+from surefoot.telemetry_names import SCHEMA_URL, SCOPE
 from surefoot.telling.row import Details, Row
 from surefoot.telling.rows import rows_of
+from surefoot.telling.span_records import Attributes, SpanRecord, Value, nanoseconds
 from surefoot.telling.tale import NO_TALE
 from surefoot.telling.text import json_line, visible
 from surefoot.types.ports import Recorded
@@ -112,12 +114,10 @@ def _as_markdown(row: Row) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text in which nothing is markup."""
     return _MARKUP.sub(r"\\\1", " ".join(text.split()))
 
 
 def _code(text: str) -> str:
-    """A text as code, which Markdown leaves as it is."""
     text = " ".join(text.splitlines())
     ticks = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))
     return f"{ticks} {text} {ticks}"
@@ -130,3 +130,55 @@ def _as_html(row: Row) -> str:
     opened = "".join(f"<pre><bdi>{escape(text)}</bdi></pre>" for text in (_more(row), "\n".join(_files(row))) if text)
     told = f"<details><summary>{parts}</summary>{opened}</details>" if opened else parts
     return f'<li class="{row.style} i{min(row.indent, 8)}">{when}{told}</li>\n'
+
+
+# ------------------------------------------------------------------ as spans
+
+_KINDS = {"internal": 1, "client": 3}
+_ERROR = 2
+_SAMPLED = 1
+
+
+def otlp(spans: Sequence[SpanRecord], resource: Attributes) -> dict[str, object]:
+    """One export request. `resource` says who speaks; "service.name" is the least."""
+    scope = {"name": SCOPE, "version": resource.get("service.version", "")}
+    told = {"scope": scope, "schemaUrl": SCHEMA_URL, "spans": [_as_otlp(span) for span in spans]}
+    return {"resourceSpans": [{"resource": {"attributes": _attributes(resource)}, "scopeSpans": [told]}]}
+
+
+def _as_otlp(span: SpanRecord) -> dict[str, object]:
+    told: dict[str, object] = {
+        "traceId": span.trace_id,
+        "spanId": span.span_id,
+        "flags": _SAMPLED,
+        "name": span.name,
+        "kind": _KINDS[span.kind],
+        "startTimeUnixNano": str(nanoseconds(span.start_s)),
+        "endTimeUnixNano": str(nanoseconds(span.start_s if span.end_s is None else span.end_s)),
+        "attributes": _attributes(span.attributes),
+        "events": [
+            {"timeUnixNano": str(nanoseconds(one.at)), "name": one.name, "attributes": _attributes(one.attributes)}
+            for one in span.events
+        ],
+        "links": [{"traceId": trace_id, "spanId": span_id} for trace_id, span_id in span.links],
+        "status": {"code": _ERROR, "message": span.message} if span.failed else {},
+    }
+    return told | ({"parentSpanId": span.parent_id} if span.parent_id else {})
+
+
+def _attributes(given: Attributes) -> list[Mapping[str, object]]:
+    return [{"key": name, "value": _value(value)} for name, value in given.items()]
+
+
+def _value(value: Value) -> Mapping[str, object]:
+    match value:
+        case bool():
+            return {"boolValue": value}
+        case int():
+            return {"intValue": str(value)}
+        case float():
+            return {"doubleValue": value}
+        case str():
+            return {"stringValue": value}
+        case _:
+            return {"arrayValue": {"values": [{"stringValue": one} for one in value]}}

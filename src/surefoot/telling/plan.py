@@ -18,28 +18,10 @@ from surefoot.core.text import json_text
 from surefoot.telling.layers import layers_of
 from surefoot.telling.tale import Tale
 from surefoot.telling.text import Said, Style, brief_output, brief_parameters, count, one_line, visible
+from surefoot.types import plan_events as p
 from surefoot.types.events import Event, InStep, ToolsShortlisted
 from surefoot.types.outcomes import Ask
 from surefoot.types.plan import NON_EMPTY, Add, Operation, PlanStep, StepKind, StepStatus, Supersede
-from surefoot.types.plan_events import (
-    Escalated,
-    OfStep,
-    PlanEdited,
-    PlanEvent,
-    PlanMade,
-    PlanSigned,
-    ProposalMade,
-    ProposalRefused,
-    ReasoningStepCompleted,
-    ReasoningStepViolated,
-    RunEvaluated,
-    RunReflected,
-    StepEnded,
-    StepEvent,
-    StepReflected,
-    StepSkipped,
-    StepStarted,
-)
 from surefoot.types.selection import ToolSelectionResult
 
 UNSETTLED: Mapping[StepStatus, str] = {
@@ -79,7 +61,6 @@ class Node:
 
     @property
     def actor(self) -> str:
-        """Its tool, or its kind."""
         return self.tools[0] if self.kind == "tool" and self.tools else self.kind
 
 
@@ -194,15 +175,15 @@ def _added_by(planning: Planning, step_id: str) -> str:
 
 def settled_node(before: State, after: State, event: Event) -> Node | None:
     """The step that has come to something by an event: to its end, to a doubt, or to another try."""
-    if not isinstance(event, InStep | OfStep) or before.planning is None or after.planning is None:
+    if not isinstance(event, InStep | p.OfStep) or before.planning is None or after.planning is None:
         return None
     was, now = before.planning.steps.get(event.step_id), after.planning.steps.get(event.step_id)
     if was is None or now is None or (was.status == now.status and was.due == now.due):
         return None
-    return None if isinstance(event, StepStarted) else node_of(after, after.planning, event.step_id)
+    return None if isinstance(event, p.StepStarted) else node_of(after, after.planning, event.step_id)
 
 
-def _edit(planning: Planning, event: PlanEdited, places: Mapping[int, int]) -> Edit:
+def _edit(planning: Planning, event: p.PlanEdited, places: Mapping[int, int]) -> Edit:
     added = dict.fromkeys(one.step.step_id for one in event.operations if isinstance(one, Add))
     removed = dict.fromkeys(one.step_id for one in event.operations if isinstance(one, Supersede))
     changed = dict.fromkeys(one.step_id for one in event.operations if not isinstance(one, Add | Supersede))
@@ -242,7 +223,7 @@ def figures(state: State, planning: Planning, standing: str) -> str:
     return " · ".join(filter(None, (*parts, standing or phase_of(state))))
 
 
-def reason_of(planning: Planning, event: PlanEdited) -> str:
+def reason_of(planning: Planning, event: p.PlanEdited) -> str:
     """Why an edit was made: in the words of whoever proposed it, and what had failed; "" where nobody says."""
     reflected = next((one for one in planning.reflections if one.strategy == event.strategy), None)
     said: str = getattr(event.strategy, "reason", "")
@@ -264,7 +245,7 @@ def selection_line(mode: str, selection: ToolSelectionResult) -> str:
     return one_line(f"tools ({mode}): {told or 'the same'}")
 
 
-def signed_line(event: PlanSigned) -> str:
+def signed_line(event: p.PlanSigned) -> str:
     """A person's word on a plan."""
     return f"plan v{event.version} {_SIGNED[event.decision]} by {event.by}" + (f": {event.note}" if event.note else "")
 
@@ -277,7 +258,7 @@ def step_line(step: PlanStep) -> str:
     return f"{step.step_id}  {step.tool_id or step.kind}  {what}{after}{must}"
 
 
-def edit_line(event: PlanEdited) -> str:
+def edit_line(event: p.PlanEdited) -> str:
     """An edit in one line, with the strategy that it follows."""
     before = {one.before for one in event.operations if one.op == "add"}
     told = "; ".join(part for one in event.operations for part in _operation(one, before))
@@ -307,45 +288,45 @@ def _operation(one: Operation, before: set[str]) -> list[str]:
             assert_never(one.op)
 
 
-def plan_told(event: PlanEvent | ToolsShortlisted) -> list[Told]:
+def plan_told(event: p.PlanEvent | ToolsShortlisted) -> list[Told]:
     """What has befallen a plan, in lines."""
     match event:
-        case ProposalMade(by=by):
+        case p.ProposalMade(by=by):
             return [] if by == "model" else [("dim", "a plan was given")]
         case ToolsShortlisted(names):
             return [("dim", f"{count(len(names), 'tool')} to choose from")]
-        case ProposalRefused(kind, what, detail):
+        case p.ProposalRefused(kind, what, detail):
             return [("warn", f"! {kind} refused: {what}", (f" {detail}".rstrip(), "model"))]
-        case PlanMade(plan):
+        case p.PlanMade(plan):
             what = f": {plan.description}" if plan.description else ""
             head: Told = ("head", f"plan v{plan.version} of {count(len(plan.steps), 'step')}", (what, "model"))
             return [head, *(("dim", "  ", (step_line(step), "model")) for step in plan.steps)]
-        case PlanEdited():
+        case p.PlanEdited():
             return [("head", "plan ", (edit_line(event), "model"))]
-        case PlanSigned():
+        case p.PlanSigned():
             return [("head", (signed_line(event), "person"))]
-        case StepReflected(step_id, _, decision, reflection, tool_id, parameters, instruction, why):
+        case p.StepReflected(step_id, _, decision, reflection, tool_id, parameters, instruction, why):
             cause = f": {reflection.root_cause}" if reflection is not None and reflection.root_cause else ""
             if decision == "escalate":
                 return [("warn", f"~ step {step_id}: the whole run is to be reconsidered ({why})", (cause, "model"))]
             again = f"{tool_id} {brief_parameters(parameters)}" if parameters is not None else instruction
             return [("warn", f"~ step {step_id} is tried again: ", (f"{again.strip()}{cause}", "model"))]
-        case Escalated(step_id, cause):
+        case p.Escalated(step_id, cause):
             told = " ".join(filter(None, cause))
             return [("warn", f"! {step_id or 'the run'} is to be reconsidered: ", (told, "tool"))]
-        case RunReflected(decision, _, reflection, _, reason, strategy, percent):
+        case p.RunReflected(decision, _, reflection, _, reason, strategy, percent):
             done = f"{reflection.completion_percent} % done, by the engine's count {percent} %"
             if decision == "stop" or strategy is None:
                 return [("warn", f"~ stop: {reason} ({done})")]
             first = " after another selection" if needs_planning(strategy) else ""
             return [("warn", f"~ replan: {strategy.type}{first} ({done})")]
-        case RunEvaluated(evaluation):
+        case p.RunEvaluated(evaluation):
             return [] if evaluation.passed else [("warn", f"! {evaluation.name}: {evaluation.note}")]
         case _:
             assert_never(event)
 
 
-def step_told(event: StepEvent, state: State) -> list[Told]:
+def step_told(event: p.StepEvent, state: State) -> list[Told]:
     """What has happened to a step. Of one that went well its words are told, since later steps rest on them."""
     steps = state.plan.steps if state.plan is not None else ()
     if state.planning is not None:
@@ -354,21 +335,21 @@ def step_told(event: StepEvent, state: State) -> list[Told]:
     step = next((one for one in steps if one.step_id == event.step_id), steps[0])
     is_last = step is steps[-1]  # what it said is the answer, which is told at the end, once
     match event:
-        case StepStarted():
+        case p.StepStarted():
             goal = f": {step.instruction}" if step.instruction else ""
             return [("head", f"step {step.step_id} ({step.kind})", (f" {step.step_name}".rstrip() + goal, "model"))]
-        case StepEnded(error=error, output=output):
+        case p.StepEnded(error=error, output=output):
             if error is not None:
                 return [("bad", f"✗ step {step.step_id} failed: {error.code}: ", (error.message, "tool"))]
             return [("", "= ", (output, "model"))] if output and not is_last else []
-        case StepSkipped(_, reason, by):
+        case p.StepSkipped(_, reason, by):
             return [("dim", f"step {step.step_id} skipped by {by}: ", (reason, "model"))]
-        case ReasoningStepCompleted(_, output, tries, isolated, sources, trust):
+        case p.ReasoningStepCompleted(_, output, tries, isolated, sources, trust):
             how = f"{count(tries, 'try', 'tries')}{', with fresh messages' if isolated else ''}"
             rests = f"; rests on {', '.join(sources)} ({trust})" if sources else ""
             lines: list[Told] = [] if is_last else [("", "= ", (output, "model"))]
             return [*lines, ("dim", f"✓ step {step.step_id} completed without tools after {how}{rests}")]
-        case ReasoningStepViolated(_, attempt, reason, _, tools, after_untrusted):
+        case p.ReasoningStepViolated(_, attempt, reason, _, tools, after_untrusted):
             called = f"{count(len(tools), 'call')} refused: {', '.join(dict.fromkeys(tools))}" if tools else reason
             seen = "; untrusted text was in view" if after_untrusted and tools else ""
             told = f"! step {step.step_id} has no tools: try {attempt} does not count ("

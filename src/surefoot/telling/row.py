@@ -79,7 +79,6 @@ class Row:
 
     @property
     def text(self) -> str:
-        """All of it, whoever said it."""
         return "".join([part.text for part in self.parts])
 
 

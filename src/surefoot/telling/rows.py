@@ -61,7 +61,6 @@ class _Telling:
         self._pen = Pen(record, *place, is_whole=is_whole)
 
     def rows(self, event: e.Event) -> list[Row]:
-        """The rows of what happened, to the run or to a step with a state of its own."""
         match event:
             case e.RunStarted():
                 return self._started(event)
@@ -223,7 +222,6 @@ class _Telling:
         return [self._pen.row("reply", *told, style=style, opens=opens)]
 
     def _trouble(self, turn: Turn) -> list[Row]:
-        """What is wrong with a reply, or was mended in it."""
         parsed, speaker, rows = turn.parsed, whose(turn.role), list[Row]()
         if parsed.warnings:
             mended = f"~ {', '.join(sorted(parsed.warnings))}"

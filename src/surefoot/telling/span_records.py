@@ -9,30 +9,12 @@ from typing import Literal
 
 from surefoot import telemetry_names as names
 from surefoot.core.text import clean, json_text
+from surefoot.types import events as e
+from surefoot.types import plan_events as p
 from surefoot.types.dataclass import dataclass
-from surefoot.types.events import (
-    CallJudged,
-    CallReused,
-    DoubtSettled,
-    Event,
-    StepLimitReached,
-    ValuesEndorsed,
-)
 from surefoot.types.inner import CallPaused
 from surefoot.types.messages import ModelMessage, Usage
 from surefoot.types.outcomes import Allow
-from surefoot.types.plan_events import (
-    Escalated,
-    PlanEdited,
-    PlanMade,
-    PlanSigned,
-    ProposalRefused,
-    ReasoningStepViolated,
-    RunEvaluated,
-    RunReflected,
-    StepReflected,
-    StepSkipped,
-)
 
 Value = str | int | float | bool | tuple[str, ...]
 Attributes = Mapping[str, Value]
@@ -76,7 +58,6 @@ class SpanRecord:
 
     @property
     def failed(self) -> bool:
-        """Whether what it tells of went wrong."""
         return names.ERROR_TYPE in self.attributes
 
 
@@ -150,44 +131,44 @@ def said(message: ModelMessage) -> str:
     return json_text([{"role": "assistant", "parts": parts, "finish_reason": message.finish_reason}])
 
 
-def mark_of(event: Event, content: bool) -> tuple[str, Attributes] | None:
+def mark_of(event: e.Event, content: bool) -> tuple[str, Attributes] | None:
     """What takes no time, by the name of its event; None for what is not told. Words of people only with `content`."""
     name: str
     told: Mapping[str, Value]
     match event:
-        case CallJudged(call_id, decision, rule, by):
+        case e.CallJudged(call_id, decision, rule, by):
             reason = "" if isinstance(decision, Allow) else decision.reason
             name, told = "judged", {"call": call_id, "rule": rule, "verdict": decision.kind, "by": by, "reason": reason}
-        case CallReused(call_id):
+        case e.CallReused(call_id):
             name, told = "reused", {"call": call_id}
-        case ValuesEndorsed(call_id, by=by):
+        case e.ValuesEndorsed(call_id, by=by):
             name, told = "endorsed", {"call": call_id, "by": by}
-        case DoubtSettled(call_id, outcome, by):
+        case e.DoubtSettled(call_id, outcome, by):
             name, told = "settled", {"call": call_id, "verdict": outcome, "by": by}
         case CallPaused(call_id, by=by):
             name, told = "waiting", {"call": call_id, "by": by}
-        case StepLimitReached(step_id, attempts, reason, kind, action=action):
+        case e.StepLimitReached(step_id, attempts, reason, kind, action=action):
             name, told = "limit", {"step.id": step_id, "kind": kind, "attempt": attempts, "reason": reason}
             told = {**told, "action": str(action)}
-        case ReasoningStepViolated(step_id, attempt, reason):
+        case p.ReasoningStepViolated(step_id, attempt, reason):
             name, told = "violated", {"step.id": step_id, "attempt": attempt, "reason": reason}
-        case StepSkipped(step_id, reason, by):
+        case p.StepSkipped(step_id, reason, by):
             name, told = "skipped", {"step.id": step_id, "by": by, "reason": reason}
-        case PlanMade(plan):
+        case p.PlanMade(plan):
             name, told = "plan.made", {"plan.version": plan.version}
-        case PlanEdited(version=version, strategy=strategy, by=by):
+        case p.PlanEdited(version=version, strategy=strategy, by=by):
             name, told = "plan.edited", {"plan.version": version, "plan.strategy": strategy.type, "by": by}
-        case PlanSigned(version, decision, by, note):
+        case p.PlanSigned(version, decision, by, note):
             name, told = "plan.signed", {"plan.version": version, "verdict": decision, "by": by, "reason": note}
-        case ProposalRefused(kind, what, detail):
+        case p.ProposalRefused(kind, what, detail):
             name, told = "plan.refused", {"proposal": kind, "rule": what, "reason": detail}
-        case StepReflected(step_id, attempt, decision):
+        case p.StepReflected(step_id, attempt, decision):
             name, told = "plan.reflected", {"step.id": step_id, "attempt": attempt, "verdict": decision}
-        case Escalated(step_id):
+        case p.Escalated(step_id):
             name, told = "plan.escalated", {"step.id": step_id}
-        case RunReflected(decision, reason=reason):
+        case p.RunReflected(decision, reason=reason):
             name, told = "plan.rethought", {"verdict": decision, "reason": reason}
-        case RunEvaluated(evaluation):
+        case p.RunEvaluated(evaluation):
             name, told = "plan.evaluated", {"by": evaluation.name, "passed": evaluation.passed}
         case _:
             return None

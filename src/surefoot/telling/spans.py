@@ -39,18 +39,7 @@ from surefoot.telling.span_records import (
     text_part,
     used,
 )
-from surefoot.types.events import (
-    CallEnded,
-    CallStarted,
-    DoubtSettled,
-    Event,
-    InStep,
-    ModelFailed,
-    ModelReplied,
-    RunForked,
-    RunResumed,
-    RunStarted,
-)
+from surefoot.types import events as e
 from surefoot.types.guard_events import Asking
 from surefoot.types.inner import CallPaused
 from surefoot.types.messages import ModelMessage
@@ -70,7 +59,7 @@ def spans_of(
     """
     spans, told = Spans(content=content, under=under), dict[str, SpanRecord]()
     for record in records:
-        if isinstance(record.event, RunStarted | RunForked):
+        if isinstance(record.event, e.RunStarted | e.RunForked):
             told.clear()
         told |= {one.span_id: one for one in spans.take(record)}
     told |= {one.span_id: one for one in spans.close()}
@@ -92,14 +81,14 @@ class Spans:
     def take(self, record: Recorded) -> Sequence[SpanRecord]:
         """What of it begins, and what ends, with the record that comes next."""
         told = record.event
-        step_id, event = (told.step_id, told.event) if isinstance(told, InStep) else ("", told)
+        step_id, event = (told.step_id, told.event) if isinstance(told, e.InStep) else ("", told)
         before, self.state = self.state, fold((told,), self.state)
         within = step_id or (before.running_step.step_id if before.running_step is not None else "")
         around = f"step {within}" if within else _RUN
         match event:
-            case RunStarted() | RunForked():
+            case e.RunStarted() | e.RunForked():
                 made = [self._run(event, record.at)]
-            case RunResumed(by=by):
+            case e.RunResumed(by=by):
                 calls = [key for key in self.open if key.startswith("call ")]
                 made = [one for key in calls for one in self._over(key, self._driven)]
                 waited = {"surefoot.paused.s": round(max(0.0, record.at - self._driven), 6), "surefoot.by": by}
@@ -118,13 +107,13 @@ class Spans:
         """What is still open, as it ends when nobody drives the run any more: at the last record, or later."""
         return [one for key in reversed(tuple(self.open)) for one in self._over(key, max(at, self._at))]
 
-    def _made(self, event: Event, record: Recorded, around: str, step_id: str, before: State) -> list[SpanRecord]:
+    def _made(self, event: e.Event, record: Recorded, around: str, step_id: str, before: State) -> list[SpanRecord]:
         """What an event inside a run begins and ends. `before` is the run's state, to which it happens."""
         at = record.at
         match event:
-            case ModelReplied(requests=0):  # somebody else has asked for it
+            case e.ModelReplied(requests=0):  # somebody else has asked for it
                 return []
-            case ModelReplied() | ModelFailed():
+            case e.ModelReplied() | e.ModelFailed():
                 return [self._chat(event, record, around, _of(before, step_id))]
             case ProposalMade():
                 span = self._span(self._at, record.seq, _RUN, names.PLAN, {})
@@ -134,9 +123,9 @@ class Spans:
                 given = {"surefoot.step.id": name, "surefoot.attempt": attempt}
                 parent = _PLAN if _PLAN in self.open else _RUN
                 return [self._begun(f"step {name}", self._span(at, record.seq, parent, f"surefoot.step {name}", given))]
-            case CallStarted(call_id, attempt):
+            case e.CallStarted(call_id, attempt):
                 return [self._call(call_id, attempt, record, around, _of(self.state, step_id))]
-            case CallEnded(call_id, result):
+            case e.CallEnded(call_id, result):
                 given = {
                     names.ERROR_TYPE: "" if result.kind in ("ok", "in_doubt") else result.kind,
                     names.RESULT: cut(result.content) if self._content else "",
@@ -144,7 +133,7 @@ class Spans:
                     "surefoot.inner.run.id": event.inner.run_id if event.inner is not None else "",
                 }
                 return self._over(f"call {call_id}", at, given, result.content if result.is_error else "")
-            case DoubtSettled(call_id):
+            case e.DoubtSettled(call_id):
                 return self._over(f"call {call_id}", self._driven)
             case CallPaused(call_id, inner):
                 return self._over(f"call {call_id}", at, {"surefoot.inner.run.id": inner.run_id})
@@ -167,11 +156,11 @@ class Spans:
             made += self._over(key, at, given, error.message if error is not None else "")
         return made
 
-    def _run(self, event: RunStarted | RunForked, at: float) -> SpanRecord:
+    def _run(self, event: e.RunStarted | e.RunForked, at: float) -> SpanRecord:
         """The span that is the run. One that is forked or follows begins anew."""
         self.open.clear()
         self._run_id = event.run_id
-        task, before = self.state.task, event.follows if isinstance(event, RunStarted) else event.parent
+        task, before = self.state.task, event.follows if isinstance(event, e.RunStarted) else event.parent
         self._agent = str(getattr(event, "agent", ""))  # a record of who serves has it
         given: dict[str, Value] = {
             names.CONVERSATION: (task.job if task is not None else "") or event.run_id,
@@ -231,17 +220,17 @@ class Spans:
         )
 
     def _chat(
-        self, event: ModelReplied | ModelFailed | ProposalMade | Asking, record: Recorded, around: str, own: State
+        self, event: e.ModelReplied | e.ModelFailed | ProposalMade | Asking, record: Recorded, around: str, own: State
     ) -> SpanRecord:
         """The span of a request, of which its end alone is on record. `own` is the state before that."""
         reply: ModelMessage | None = None
         took_s, message, model = 0.0, "", ""
         given: dict[str, Value]
         match event:
-            case ModelReplied(message=reply, role=role, took_s=took_s, parsed=parsed):
+            case e.ModelReplied(message=reply, role=role, took_s=took_s, parsed=parsed):
                 given = {"surefoot.step": event.step, "surefoot.fault": parsed.error.kind if parsed.error else ""}
                 given |= {names.FIRST_CHUNK: event.first_s} if event.first_s else {}
-            case ModelFailed(kind=kind, message=message, role=role):
+            case e.ModelFailed(kind=kind, message=message, role=role):
                 given = {names.ERROR_TYPE: kind, "surefoot.attempts": event.attempts, **used(event.usage)}
             case ProposalMade(kind=kind, message=reply):
                 role = PLANNER if PLANNER in own.speakers else SOLO
@@ -301,7 +290,6 @@ class Spans:
         ]
 
     def _noted(self, key: str, event: SpanEvent) -> None:
-        """Put an event into the span of that key, or else into that of the run."""
         key = key if key in self.open else _RUN
         if (span := self.open.get(key)) is not None:
             self.open[key] = replace(span, events=(*span.events, event))
@@ -329,5 +317,4 @@ class Spans:
 
 
 def _of(state: State, step_id: str) -> State:
-    """The state of a running step of a plan; that of the run where there is none of that id."""
     return state.planning.children.get(step_id, state) if step_id and state.planning is not None else state

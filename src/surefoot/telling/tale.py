@@ -12,17 +12,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.state.state import EMPTY, State
 from surefoot.core.state.turn import changed
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallStarted,
-    DriverChanged,
-    Event,
-    InStep,
-    RunResumed,
-    RunStarted,
-    StepLimitReached,
-)
+from surefoot.types import events as e
 from surefoot.types.inner import CallPaused
 from surefoot.types.outcomes import Ask
 from surefoot.types.plan_events import PlanEdited, PlanMade, StepStarted
@@ -40,7 +30,7 @@ class Asked:
     seq: int
     at: float
     before: State
-    verdict: CallJudged | None = None
+    verdict: e.CallJudged | None = None
     asked_before: int = 0
 
 
@@ -67,7 +57,7 @@ class Tale:
         event = record.event
         state = fold((event,), self.state)
         changes: dict[str, object] = {"state": state, "last_at": record.at}
-        if type(event) is InStep:
+        if type(event) is e.InStep:
             planning, step_id = state.planning, event.step_id
             child = planning.children.get(step_id) if planning is not None else None
             child = child if child is not None else fold((event.event,), self.inner.get(step_id, EMPTY))
@@ -75,22 +65,22 @@ class Tale:
         changes |= self._noted(inner_event(record), record)
         return changed(self, **changes)
 
-    def _noted(self, event: Event, record: Recorded) -> dict[str, object]:
+    def _noted(self, event: e.Event, record: Recorded) -> dict[str, object]:
         """What changes of times and questions by an event of the run, or of one of its steps."""
         match event:
-            case RunStarted() | RunResumed() | DriverChanged():
+            case e.RunStarted() | e.RunResumed() | e.DriverChanged():
                 return {"taken_up": record.at}
-            case CallStarted(key) | StepStarted(key):
+            case e.CallStarted(key) | StepStarted(key):
                 return {"began": {**self.began, key: record.at}}
-            case CallEnded(key):
+            case e.CallEnded(key):
                 return {"began": _without(self.began, key), "asked": _without(self.asked, key)}
-            case CallJudged(key, Ask() as decision, rule):
+            case e.CallJudged(key, Ask() as decision, rule):
                 own = (rule, decision)
                 asked = Asked(record.seq, record.at, self.state, event, len(self.asks - {own}))
                 return {"asked": {**self.asked, key: asked}, "asks": self.asks | {own}}
-            case CallJudged(key):
+            case e.CallJudged(key):
                 return {"asked": _without(self.asked, key)}
-            case CallPaused(key) | StepLimitReached(key, action=LimitAction.Escalate):
+            case CallPaused(key) | e.StepLimitReached(key, action=LimitAction.Escalate):
                 return {"asked": {**self.asked, key: Asked(record.seq, record.at, self.state)}}
             case PlanMade() | PlanEdited():
                 version = event.plan.version if isinstance(event, PlanMade) else event.version
@@ -112,9 +102,9 @@ def tale_of(records: Iterable[Recorded], start: Tale = NO_TALE) -> Tale:
     return start
 
 
-def inner_event(record: Recorded) -> Event:
+def inner_event(record: Recorded) -> e.Event:
     """What happened, also inside a step of a plan."""
-    return record.event.event if isinstance(record.event, InStep) else record.event
+    return record.event.event if isinstance(record.event, e.InStep) else record.event
 
 
 def _without(kept: Mapping[str, object], key: str) -> Mapping[str, object]:

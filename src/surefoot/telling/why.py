@@ -20,7 +20,7 @@ from surefoot.core.state.state import State
 from surefoot.core.state.turn import Call, changed
 from surefoot.core.text.look import in_full
 from surefoot.telling.guard import Value, grounds_lines, question_lines, stage_lines, value_line, values_of
-from surefoot.telling.question import below
+from surefoot.telling.state import below
 from surefoot.telling.tale import NO_TALE, Tale, inner_event, tale_of
 from surefoot.telling.text import Line, Style, one_line, visible, visible_members, written
 from surefoot.types.errors import UsageError

@@ -55,8 +55,6 @@ class _AroundStore:
         await self._store.aclose()
 
     def _settled(self, call: Callable[P, CoroutineType[Any, Any, T]]) -> Callable[P, CoroutineType[Any, Any, T]]:
-        """That call of the store, which is settled first."""
-
         async def made(*args: P.args, **keywords: P.kwargs) -> T:
             await self.settle()
             return await call(*args, **keywords)
@@ -72,7 +70,6 @@ class CheckedJournal(_AroundStore):
     """
 
     async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> RunJournal:
-        """Open a run whose events are checked."""
         return _CheckedRun(await self._store.open(run_id, create=create, fence=fence))
 
 
@@ -144,7 +141,6 @@ class CrashingStore(_AroundStore):
         self.appends = 0
 
     async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> RunJournal:
-        """Open a run that will crash."""
         await self.begin("open")
         run = _CrashingRun(await self._store.open(run_id, create=create, fence=fence), self)
         self._runs.append(run)
@@ -162,21 +158,17 @@ class CrashingStore(_AroundStore):
                 await self._die()
 
     async def end(self, operation: Operation) -> None:
-        """Die if that is to be after this operation."""
         if operation in self._of and self.operations == self._at and not self.is_dead:
             await self._die()
 
     def when_it_comes(self) -> None:
-        """Die."""
         raise Crash
 
     async def settle(self) -> None:
-        """Give the store behind what waits."""
         for run in self._runs:
             await run.pass_on()
 
     async def aclose(self) -> None:
-        """As the store behind it. The dead close nothing."""
         if not self.is_dead:
             await super().aclose()
 
@@ -272,7 +264,6 @@ class _CrashingRun:
         await self._store.end("release")
 
     async def pass_on(self, durability: Durability = "written") -> None:
-        """Give what waits to the store behind."""
         waiting, self._waiting, self._written = self._waiting, [], 0
         for number, (events, blobs, heard, at) in enumerate(waiting, 1):
             for data in blobs:

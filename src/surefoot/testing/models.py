@@ -49,7 +49,6 @@ class FunctionModel:
         self.requests: list[ModelRequest] = []
 
     async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
-        """The function's reply; texts are wrapped, errors raised. With `emit`, the text goes out word by word."""
         self.requests.append(request)
         is_on_loop = request.deadline_s is None or is_async(self._reply)
         asked = partial(self._reply, request)

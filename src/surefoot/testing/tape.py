@@ -24,21 +24,8 @@ from surefoot.journal.sqlite_file import connect
 from surefoot.journal.sqlite_read import Reader
 from surefoot.runtime.hands import LiveHands
 from surefoot.testing.journals import AroundRun, CheckedJournal
+from surefoot.types import events as e
 from surefoot.types.errors import UsageError
-from surefoot.types.events import (
-    CallEnded,
-    DoubtSettled,
-    Event,
-    IntentAnchored,
-    ModelFailed,
-    ModelReplied,
-    ModelTraitLearnt,
-    RunEnded,
-    RunForked,
-    RunResumed,
-    RunStarted,
-    Speaker,
-)
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, TextDelta
 from surefoot.types.moves import Act, Think, WorldMove
 from surefoot.types.outcomes import Cancelled
@@ -61,18 +48,18 @@ class Tape:
 
     run_id: str
     parent: str
-    events: Sequence[Event]
+    events: Sequence[e.Event]
     is_taken: bool = False
     at: int = 0
     state: State = EMPTY
     moved: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def get(self, at: int) -> Event | None:
+    def get(self, at: int) -> e.Event | None:
         """The record of that number; None behind the last one, and where somebody else has to go on with the run."""
         event = self.events[at] if at < len(self.events) else None
-        return None if isinstance(event, RunResumed | RunForked) or _is_cancelled(event) else event
+        return None if isinstance(event, e.RunResumed | e.RunForked) or _is_cancelled(event) else event
 
-    def find(self, wanted: Callable[[Event], bool]) -> int | None:
+    def find(self, wanted: Callable[[e.Event], bool]) -> int | None:
         """The next record of that kind that comes before somebody takes the run up again."""
         at = self.at
         while (event := self.get(at)) is not None:
@@ -111,15 +98,14 @@ class PlayedStore(CheckedJournal):
                     raise wrong
                 events = [record.event for record in records]
                 self._tapes.append(Tape(info.run_id, info.parent, events))
-                results = (one.result for one in events if isinstance(one, CallEnded | DoubtSettled))
+                results = (one.result for one in events if isinstance(one, e.CallEnded | e.DoubtSettled))
                 blobs = (result.blob for result in results if result is not None and result.blob is not None)
                 self.blobs |= {blob: reader.blob(blob) for blob in blobs}
 
     async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> RunJournal:
-        """Open a run that is played."""
         return PlayedRun(await super().open(run_id, create=create, fence=fence), self, self._playing.get(run_id))
 
-    def take(self, run_id: str, started: RunStarted) -> Tape:
+    def take(self, run_id: str, started: e.RunStarted) -> Tape:
         """The next tape of that task, reasoner and models, behind the same run of a conversation."""
         follows = self._playing[started.follows].run_id if started.follows else ""
         tapes = [tape for tape in self._tapes if tape.parent == _started(tape).follows == follows]
@@ -136,7 +122,7 @@ class PlayedStore(CheckedJournal):
         self._play(run_id, tape)
         return tape
 
-    def take_fork(self, run_id: str, forked: RunForked) -> Tape:
+    def take_fork(self, run_id: str, forked: e.RunForked) -> Tape:
         """The next tape that left that run at that record, and went on with the same models."""
         of = self._playing[forked.parent]
         there = [t for t in self._tapes if not t.is_taken and t.parent == of.run_id and _fork_at(t, forked.at)]
@@ -161,10 +147,10 @@ class PlayedStore(CheckedJournal):
                 return f"{_named(tape)} was recorded up to record {len(tape.events)}, and is played to {tape.at}"
         return ""
 
-    def speaker(self, name: str, call_mode: str) -> Speaker:
+    def speaker(self, name: str, call_mode: str) -> e.Speaker:
         """How the model of that name was spoken to: in that call mode, or in the best one for "auto"."""
         events = (event for tape in self._tapes for event in tape.events)
-        taken_up = (event for event in events if isinstance(event, RunStarted | RunResumed | RunForked))
+        taken_up = (event for event in events if isinstance(event, e.RunStarted | e.RunResumed | e.RunForked))
         all_ = [speaker for event in taken_up for speaker in event.speakers.values()]
         found = [s for s in all_ if s.model == name and call_mode in ("auto", s.call_mode)]
         if not found:
@@ -192,26 +178,26 @@ class PlayedRun(AroundRun):
             raise UsageError(f"run {self.run_id} has no records yet")
         return self._tape
 
-    async def append(self, events: Sequence[Event], *given: Any, **more: Any) -> Place:  # Any: passed on as they are
+    async def append(self, events: Sequence[e.Event], *given: Any, **more: Any) -> Place:  # Any: passed on as they are
         for ahead, event in enumerate(events):
-            if self._tape is None and isinstance(event, RunStarted):
+            if self._tape is None and isinstance(event, e.RunStarted):
                 self._tape = self.store.take(self.run_id, event)
-            if self._tape is None and isinstance(event, RunForked):
+            if self._tape is None and isinstance(event, e.RunForked):
                 self._tape = self.store.take_fork(self.run_id, event)
             tape = self.tape
             at = tape.at + ahead
             was = tape.events[at] if at < len(tape.events) else None
-            if isinstance(was, IntentAnchored) and isinstance(event, IntentAnchored):
+            if isinstance(was, e.IntentAnchored) and isinstance(event, e.IntentAnchored):
                 was = replace(was, today=event.today)  # played on another day, from which a date may be counted
             if was == event:
                 continue
-            is_taken_up = isinstance(event, RunStarted | RunResumed | RunForked)
-            if is_taken_up and isinstance(was, RunStarted | RunResumed | RunForked) and type(event) is type(was):
+            is_taken_up = isinstance(event, e.RunStarted | e.RunResumed | e.RunForked)
+            if is_taken_up and isinstance(was, e.RunStarted | e.RunResumed | e.RunForked) and type(event) is type(was):
                 before, now = _models_after(tape.state, was), _models_after(tape.state, event)
                 if before == now:
                     continue  # of how a run is taken up, counts who plays in it, and what the model is shown of it
                 raise self.store.miss(f"record {at} of {_named(tape)} was with {before}, is with {now}")
-            if tape.get(at) is None and not isinstance(event, RunResumed | RunForked) and not _is_cancelled(event):
+            if tape.get(at) is None and not isinstance(event, e.RunResumed | e.RunForked) and not _is_cancelled(event):
                 raise await self.broken_off()
             told = differing(encoded(was) if was else "nothing", encoded(event))
             raise self.store.miss(f"record {at} of {_named(tape)} {told}")
@@ -248,7 +234,7 @@ class PlayedHands(LiveHands):
     def _run(self) -> PlayedRun:
         return cast("PlayedRun", self.journal)  # its agent made it so
 
-    async def do(self, move: WorldMove, state: State) -> Sequence[Event]:
+    async def do(self, move: WorldMove, state: State) -> Sequence[e.Event]:
         """What came of the move when it was recorded, in its turn."""
         tape = self._run.tape
         if isinstance(move, Think):
@@ -261,25 +247,25 @@ class PlayedHands(LiveHands):
             raise await self._run.broken_off()
         await self._run.turn_of(at)
         event = tape.events[at]
-        result = event.result if isinstance(event, CallEnded | DoubtSettled) else None
+        result = event.result if isinstance(event, e.CallEnded | e.DoubtSettled) else None
         if result is not None and result.blob is not None:
             await self._run.put_blob(self._run.store.blobs[result.blob])
         return (event,)
 
-    async def _thought(self, move: Think, state: State) -> Event:
+    async def _thought(self, move: Think, state: State) -> e.Event:
         tape, miss = self._run.tape, self._run.store.miss
         event = tape.get(tape.at)
         if event is None:
             raise await self._run.broken_off()
         step = f"step {move.step} of {_named(tape)}"
-        if not isinstance(event, ModelReplied | ModelFailed | ModelTraitLearnt):
+        if not isinstance(event, e.ModelReplied | e.ModelFailed | e.ModelTraitLearnt):
             raise miss(f"in {step} a model is asked, where there was a {event.type}")
         then = tape.state
         if then.gate and state.gate:  # the marks around foreign text are of the run's id
             then = changed(then, gate=replace(then.gate, nonce=state.gate.nonce))
         if told := first_difference(request(then, move), request(state, move)):
             raise miss(f"what the model is shown in {step} is not what was recorded: {told}")
-        if isinstance(event, ModelReplied):
+        if isinstance(event, e.ModelReplied):
             read = replace(event, parsed=read_reply(state, move, event.message))
             if read != event:
                 raise miss(f"the reply in {step} is read otherwise now: {differing(encoded(event), encoded(read))}")
@@ -288,34 +274,34 @@ class PlayedHands(LiveHands):
         return event
 
 
-def encoded(event: Event) -> str:
+def encoded(event: e.Event) -> str:
     """Its record, for a person."""
     return f"{event.type} {encode(event)[0].decode()}"
 
 
-def _is_cancelled(event: Event | None) -> bool:
-    return isinstance(event, RunEnded) and isinstance(event.ending, Cancelled)
+def _is_cancelled(event: e.Event | None) -> bool:
+    return isinstance(event, e.RunEnded) and isinstance(event.ending, Cancelled)
 
 
-def _fork_at(tape: Tape, at: int) -> RunForked | None:
+def _fork_at(tape: Tape, at: int) -> e.RunForked | None:
     """The record with which it left its parent, if it did so there."""
     event = tape.events[at] if at < len(tape.events) else None
-    return event if isinstance(event, RunForked) else None
+    return event if isinstance(event, e.RunForked) else None
 
 
-def _models_after(state: State, taken_up: RunStarted | RunResumed | RunForked | None) -> str:
+def _models_after(state: State, taken_up: e.RunStarted | e.RunResumed | e.RunForked | None) -> str:
     """Who plays which role once a run is taken up so, in words."""
     models = {role: speaker.model for role, speaker in state.speakers.items()}
     models |= {role: speaker.model for role, speaker in taken_up.speakers.items()} if taken_up else {}
     return " and ".join(f"{role} {model}" for role, model in sorted(models.items()))
 
 
-def _played_by(started: RunStarted) -> str:
+def _played_by(started: e.RunStarted) -> str:
     return f"reasoner {started.reasoner!r} and {_models_after(EMPTY, started)}"
 
 
-def _started(tape: Tape) -> RunStarted:
-    return next(event for event in reversed(tape.events) if isinstance(event, RunStarted))  # every run begins with it
+def _started(tape: Tape) -> e.RunStarted:
+    return next(event for event in reversed(tape.events) if isinstance(event, e.RunStarted))  # every run begins with it
 
 
 def _named(tape: Tape) -> str:

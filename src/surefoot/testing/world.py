@@ -20,21 +20,8 @@ from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.state import EMPTY, Call, Planning, State
 from surefoot.core.text import json_text
 from surefoot.core.text.json import as_object
+from surefoot.types import events as e
 from surefoot.types.config import LoopConfig
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallStarted,
-    Event,
-    InStep,
-    ModelFailed,
-    RunEnded,
-    RunResumed,
-    RunStarted,
-    Speaker,
-    ToolsSelected,
-    ToolsShortlisted,
-)
 from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Act, Ask, Move, Shortlist, Wait, Within, WorldMove
 from surefoot.types.outcomes import Allow, Cancelled, Completed
@@ -109,7 +96,7 @@ class _End:
     is_call: bool
     number: int
     move: WorldMove = field(compare=False)
-    event: Event = field(compare=False)
+    event: e.Event = field(compare=False)
     call: dict[str, object] = field(compare=False)
 
 
@@ -123,7 +110,7 @@ class World:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.state: State = EMPTY
-        self.journal: list[tuple[Event, ...]] = []
+        self.journal: list[tuple[e.Event, ...]] = []
         self.calls: list[dict[str, object]] = []
         self.asked: list[str] = []
         self._now_ms = 0.0
@@ -136,13 +123,11 @@ class World:
 
     @property
     def planning(self) -> Planning:
-        """The plan and all around it."""
         planning = self.state.planning
         assert planning is not None  # noqa: S101  # the run began with the reasoner `plan`
         return planning
 
-    def record(self, *events: Event) -> None:
-        """Put events on record, in one piece."""
+    def record(self, *events: e.Event) -> None:
         self.journal.append(events)
         self.state = fold(events, self.state)
 
@@ -170,13 +155,13 @@ class World:
                 fields[name] = value
             elif isinstance(value, int | float):
                 fields[f"{name.removesuffix('_ms')}_s"] = value / 1000
-        config, speakers = LoopConfig(plan=PlanConfig(**fields)), {"solo": Speaker("scripted")}
-        events: list[Event] = [
-            RunStarted("run", Task(case.get("task", "")), speakers, tools, {}, reasoner="plan", config=config)
+        config, speakers = LoopConfig(plan=PlanConfig(**fields)), {"solo": e.Speaker("scripted")}
+        events: list[e.Event] = [
+            e.RunStarted("run", Task(case.get("task", "")), speakers, tools, {}, reasoner="plan", config=config)
         ]
         if "plan" in case:
             selection = ToolSelectionResult(tuple(case.get("selected_tools", tools.names)))
-            events.append(ToolsSelected(tools.names, "given", selection=selection))
+            events.append(e.ToolsSelected(tools.names, "given", selection=selection))
             plan = ModelMessage("assistant", json_text(case["plan"]))
             events.append(ProposalMade("decompose", plan, by="developer"))
         self.record(*events)
@@ -186,7 +171,7 @@ class World:
         for record in records:
             self.record(*_recorded(record, self.planning.steps[record["step"]]))
         if records:
-            self.record(RunResumed("scenario"))
+            self.record(e.RunResumed("scenario"))
         self._before = self.planning.stats
 
     def drive(self) -> None:
@@ -196,7 +181,7 @@ class World:
         while self.state.ending is None:
             if self._now_ms >= cancel_ms and not (self._ends and self._ends[0].at_ms <= cancel_ms):
                 self._give_up()
-                self.record(RunEnded(Cancelled("user_cancel")))
+                self.record(e.RunEnded(Cancelled("user_cancel")))
             elif self._now_ms < cancel_ms and (moves := next_moves(self.state, self._under_way)):
                 self._start(moves)
             elif not self._ends:
@@ -282,7 +267,7 @@ class World:
                 event = ProposalMade(kind, message, about, elapsed_s=(self._now_ms + takes_ms) / 1000)
             case Shortlist():
                 names = tuple(self.case.get("retrieval_fallback", self.state.tools.names))
-                event = ToolsShortlisted(names, elapsed_s=now_s)
+                event = e.ToolsShortlisted(names, elapsed_s=now_s)
             case Wait(step_id, attempt):  # back-off is not counted
                 event = StepStarted(step_id, attempt, now_s)
             case Within(step_id, attempt, Act(call_id)):
@@ -291,7 +276,7 @@ class World:
                 outcome = ("timeout" if result.error.startswith("timeout:") else "error") if result.is_error else "ok"
                 call = {"step": step_id, "tool": made.name, "params": made.arguments, "outcome": outcome}
                 self.calls.append(call)
-                event = InStep(step_id, attempt, CallEnded(call_id, result, (self._now_ms + takes_ms) / 1000))
+                event = e.InStep(step_id, attempt, e.CallEnded(call_id, result, (self._now_ms + takes_ms) / 1000))
             case _:
                 raise OffScriptError(f"a scenario has nothing for {move}")
         self._begun += 1
@@ -310,9 +295,9 @@ class World:
             match end.move:
                 case Within(step_id, attempt, Act(call_id)):
                     end.call["outcome"] = "cancelled"
-                    self.record(InStep(step_id, attempt, give_up(self._call(step_id, call_id), now_s)))
+                    self.record(e.InStep(step_id, attempt, give_up(self._call(step_id, call_id), now_s)))
                 case Ask():
-                    self.record(ModelFailed("timeout", "no reply before the run was over", elapsed_s=now_s))
+                    self.record(e.ModelFailed("timeout", "no reply before the run was over", elapsed_s=now_s))
                 case _:
                     pass
         self._ends.clear()
@@ -324,23 +309,23 @@ def asked_for(kind: str, about: str) -> str:
     return f"{kind}:{about}" if about else kind
 
 
-def _recorded(record: Case, step: StepRecord) -> list[Event]:
+def _recorded(record: Case, step: StepRecord) -> list[e.Event]:
     """What a line of a scenario's journal stands for."""
     name, attempt, ended = step.step.step_id, step.attempt, f"{step.step.step_id}.{step.attempt}"
     match record["event"]:
         case "started":
-            events: list[Event] = []
+            events: list[e.Event] = []
             if step.status == "failed":
                 parameters = dict(record.get("params", step.step.parameters))
                 events.append(StepReflected(name, attempt, "retry", tool_id=step.step.tool_id, parameters=parameters))
             attempt += 1
             call_id = f"{name}.{attempt}"
-            call = CallJudged(call_id, Allow(), origin="plan"), CallStarted(call_id)
-            return [*events, StepStarted(name, attempt), *(InStep(name, attempt, event) for event in call)]
+            call = e.CallJudged(call_id, Allow(), origin="plan"), e.CallStarted(call_id)
+            return [*events, StepStarted(name, attempt), *(e.InStep(name, attempt, event) for event in call)]
         case "succeeded":
-            return [InStep(name, attempt, CallEnded(ended, _result(record["result"])))]
+            return [e.InStep(name, attempt, e.CallEnded(ended, _result(record["result"])))]
         case "failed":
-            return [InStep(name, attempt, CallEnded(ended, _error(record["error"], None)))]
+            return [e.InStep(name, attempt, e.CallEnded(ended, _error(record["error"], None)))]
         case other:
             raise OffScriptError(f"the journal has {other!r}: use started, succeeded or failed")
 

@@ -93,7 +93,6 @@ class FunctionTool(Generic[P, R]):
         functools.update_wrapper(self, fn, updated=())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The function itself."""
         return self._fn(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -101,7 +100,6 @@ class FunctionTool(Generic[P, R]):
 
     @property
     def spec(self) -> ToolSpec:
-        """The declaration, built once."""
         return self._made_contract().spec
 
     def bound(self, services: Set[ServiceKey]) -> FunctionTool[P, R]:
@@ -328,11 +326,9 @@ class WrappedTool:
         return self.inner.spec
 
     async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
-        """Run once, as `surefoot.types.ports.Tool.call` has it."""
         return await self.inner.call(arguments, context)
 
     async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:
-        """Whether an interrupted call took effect, as the inner tool tells."""
         return await self.inner.probe(arguments, context)
 
 

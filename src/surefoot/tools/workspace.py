@@ -84,7 +84,6 @@ class Folder:
             yield Folder(path, fd)
 
     def kind(self, name: str) -> str:
-        """`file`, `folder`, `link` or `other`. Raises `FileNotFoundError`."""
         return _kind(os.stat(self._name(name), dir_fd=self.fd, follow_symlinks=False).st_mode)
 
     def open_file(self, name: str) -> int:
@@ -207,7 +206,6 @@ class Workspace:
 
     @property
     def root(self) -> str:
-        """The real path of the workspace."""
         return self._real[0]
 
     def place(self, path: str) -> Place:
@@ -314,7 +312,6 @@ def _below(base: str, path: str) -> tuple[str, ...] | None:
 
 @contextmanager
 def _explained(place: Place) -> Generator[None]:
-    """What the system says of a path, as words for the model."""
     try:
         yield
     except OSError as error:

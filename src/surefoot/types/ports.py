@@ -318,7 +318,8 @@ class JournalStore(Archive, Protocol):
     async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> RunJournal:
         """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
 
-        With the `fence` of a claim, in any process; MUST raise `LeaseLost` once others have it. Else the fence grows.
+        With `create` it must be new, or have no records and no driver: whoever made it died before the first. With the
+        `fence` of a claim, in any process; MUST raise `LeaseLost` once others have it. Else the fence grows.
         """
         ...
 

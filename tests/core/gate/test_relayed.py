@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pytest
 
 from surefoot import Agent, AgentTool, MemoryJournal, tool
-from surefoot.telling.question import questions_of
+from surefoot.telling.state import questions_of
 from surefoot.telling.tale import tale_of
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.events import CallJudged

@@ -19,7 +19,7 @@ from span_runs import GOLDEN, MAKES, golden
 from surefoot import MemoryJournal
 from surefoot.core.state.state import State
 from surefoot.server.protocols.agui_events import Frames
-from surefoot.telling.question import questions_of
+from surefoot.telling.state import questions_of
 from surefoot.telling.tale import tale_of
 from surefoot.types.outcomes import Completed
 from surefoot.types.ports import Recorded

@@ -11,7 +11,7 @@ from server_agents import agents, two_mails
 from server_world import LIMIT_S, serving, token
 
 from surefoot import MemoryJournal
-from surefoot.server.bounds import Limits
+from surefoot.server.site import Limits
 from surefoot.types.events import CallJudged, RunEnded
 from surefoot.types.outcomes import Cancelled
 

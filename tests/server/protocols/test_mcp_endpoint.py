@@ -10,7 +10,7 @@ from server_agents import agents
 from server_world import LIMIT_S, serving
 
 from surefoot import MemoryJournal
-from surefoot.server.bounds import Limits
+from surefoot.server.site import Limits
 from surefoot.types.events import RunEnded, RunStarted
 from surefoot.types.outcomes import Cancelled
 

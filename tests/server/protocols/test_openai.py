@@ -14,7 +14,7 @@ from server_agents import agents
 from server_world import LIMIT_S, Reply, Served, serving, token
 
 from surefoot import Agent, MemoryJournal
-from surefoot.server.bounds import Limits
+from surefoot.server.site import Limits
 from surefoot.testing.models import FunctionModel
 from surefoot.types.events import RunStarted
 from surefoot.types.messages import ModelRequest

@@ -13,7 +13,7 @@ from server_agents import agents, two_mails
 from server_world import LIMIT_S, Served, serving, token, token_of
 
 from surefoot import Agent, MemoryJournal
-from surefoot.server.bounds import Limits
+from surefoot.server.site import Limits
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.events import CallJudged, RunEnded, RunStarted
 from surefoot.types.messages import ModelMessage, ModelRequest

@@ -83,7 +83,6 @@ class _States:
             self._kept.popitem(last=False)
 
     def get(self, held: Held, seq: int) -> State:
-        """The newest state of at most `seq` records; `EMPTY` where none is kept."""
         found = [
             state
             for (run_id, seen, fence), state in self._kept.items()
@@ -154,8 +153,6 @@ class Activities:
         self.held: dict[str, tuple[Held, Opened]] = {}
 
     def all(self) -> list[Callable[..., Awaitable[object]]]:
-        """What a worker of Temporal registers."""
-
         def named(kind: str) -> Callable[..., Awaitable[object]]:
             async def made(asked: Asked) -> Made:
                 return await self._make(asked)

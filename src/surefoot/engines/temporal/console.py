@@ -46,7 +46,6 @@ class Console:
 
     @approve.validator
     def check_approve(self, answer: Answer) -> None:
-        """Refuse what nobody has asked."""
         self._check(answer)
 
     @workflow.update(unfinished_policy=workflow.HandlerUnfinishedPolicy.ABANDON)
@@ -56,7 +55,6 @@ class Console:
 
     @refuse.validator
     def check_refuse(self, answer: Answer) -> None:
-        """Refuse what nobody has asked."""
         self._check(answer)
 
     def _check(self, answer: Answer) -> None:

@@ -186,17 +186,14 @@ class Shelf(PayloadCodec, WithSerializationContext):
         self._store, self._run_id = store, run_id
 
     def with_context(self, context: SerializationContext) -> Shelf:
-        """The shelf of the run that a payload is of."""
         if isinstance(context, WorkflowSerializationContext | ActivitySerializationContext) and context.workflow_id:
             return Shelf(self._store, run_of(context.workflow_id))
         return self
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        """Payloads as they go to Temporal."""
         return [await self._put(one) if one.ByteSize() > MOST_BYTES else one for one in payloads]
 
     async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        """Payloads as they were."""
         return [await self._get(one) for one in payloads]
 
     async def _put(self, payload: Payload) -> Payload:

@@ -21,10 +21,9 @@ from ag_ui.encoder import EventEncoder
 from pydantic import Field, ValidationError
 
 from surefoot.agent import Agent
-from surefoot.server.answers import dumped
+from surefoot.server.answers import Problem, dumped
 from surefoot.server.api import Asked, Exact, checked, invalid
 from surefoot.server.follow import LOOK_S, SIGNAL_S, until
-from surefoot.server.problems import Problem
 from surefoot.server.protocols.agui_events import Frames, Told
 from surefoot.server.reads import check_reads, run_of
 from surefoot.server.say import heard
@@ -34,7 +33,7 @@ from surefoot.server.site import Site
 from surefoot.server.sse import PING, PING_S, EventStream, Write
 from surefoot.server.starts import agent_of, once
 from surefoot.server.tales import PIECE
-from surefoot.telling.question import questions_of
+from surefoot.telling.state import questions_of
 from surefoot.types.attachments import Attachment
 from surefoot.types.plan import TaskContext
 from surefoot.types.ports import RunSummary
@@ -71,7 +70,6 @@ async def serve(asked: Asked[None, RunAgent]) -> EventStream:
 
 
 async def _run(asked: Asked[None, RunAgent], given: RunAgentInput, agent: Agent) -> RunSummary:
-    """The run of that thread and id, which begins now if there is none."""
     token, name = asked.token, asked.part("agent")
     job = ["agui", token.tenant, name, given.thread_id]
 
@@ -97,7 +95,8 @@ async def _answered(asked: Asked[None, RunAgent], given: RunAgentInput) -> tuple
         raise Problem("forbidden", "answering takes the right approve")
     by, entries = f"{asked.token.name} via agui", given.resume or []
     named = [one.interrupt_id.split(":", 2) for one in entries]
-    if len({run_id for run_id, *_ in named}) != 1 or not all(map(_is_place, named)):
+    is_named = all(run_id and len(rest) == 2 and rest[0].isdecimal() for run_id, *rest in named)  # noqa: PLR2004  # and call
+    if len({run_id for run_id, *_ in named}) != 1 or not is_named:
         raise _wrong("resume", "answer the interrupts of one run by their ids")
     run = await run_of(asked, named[0][0])
     if run.agent != asked.part("agent"):
@@ -109,12 +108,7 @@ async def _answered(asked: Asked[None, RunAgent], given: RunAgentInput) -> tuple
     return run, min(run.events, *(int(place) for _, place, _ in named))
 
 
-def _is_place(named: Sequence[str]) -> bool:
-    return len(named) == len(("run", "place", "call")) and bool(named[0]) and named[1].isdecimal()
-
-
 def _word(call_id: str, entry: ResumeEntry, by: str) -> Word:
-    """An answer as a word. One that is given up says no, whatever was shown."""
     if entry.status == "cancelled":
         return Refuse(((call_id, ""),), by, "nobody has decided")
     answer = checked(Answer, entry.payload)
@@ -216,18 +210,15 @@ async def _events(site: Site, run: RunSummary, since: int, frames: Frames) -> As
                     yield told
                     await asyncio.sleep(SIGNAL_S)
                     continue
-                if last := await _standing(site, now, frames):
-                    yield last
+                if now.status == "set_aside":
+                    yield frames.fail("set_aside", "the run has made its drivers fail; resume it to try again")
+                    return
+                tale = frames.tale
+                asks = questions_of(tale, await site.library.inner(tale)) if now.status == "paused" else ()
+                if asks:
+                    yield frames.ask(asks)
                     return
                 yield []
                 await until(wake, pause_s)
                 pause_s = min(2 * pause_s, PING_S)
             yield frames.fail("draining", "this server leaves; the run goes on, and the same runId joins it again")
-
-
-async def _standing(site: Site, run: RunSummary, frames: Frames) -> Told:
-    """The end of the stream of a run that stands still; nothing for one that is going on."""
-    if run.status == "set_aside":
-        return frames.fail("set_aside", "the run has made its drivers fail; resume it to try again")
-    asks = questions_of(frames.tale, await site.library.inner(frames.tale)) if run.status == "paused" else ()
-    return frames.ask(asks) if asks else []

@@ -16,20 +16,10 @@ from surefoot.core.state.turn import Call
 from surefoot.core.view.step import is_before_calls, shown_words
 from surefoot.telling.calls import shown_call
 from surefoot.telling.plan import nodes_of
-from surefoot.telling.question import Question
-from surefoot.telling.state import state_of
+from surefoot.telling.state import Question, state_of
 from surefoot.telling.tale import NO_TALE, inner_event
 from surefoot.telling.text import visible
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallReused,
-    DoubtSettled,
-    Event,
-    InStep,
-    ModelFailed,
-    ModelReplied,
-)
+from surefoot.types import events as e
 from surefoot.types.outcomes import Ask, Cancelled, Deny, Failed, Stopped
 from surefoot.types.ports import Recorded
 
@@ -61,7 +51,6 @@ class Frames:
         self._used = self.tale.state.usage
 
     def begin(self) -> Told:
-        """The run, and what is under way in it; what was added before is taken to be known."""
         self._state, self._used = None, self.tale.state.usage
         started = ui.RunStartedEvent(
             thread_id=self._thread_id, run_id=self._run_id, protocol_version=ui.PROTOCOL_VERSION
@@ -74,7 +63,7 @@ class Frames:
         for record in records:
             self.tale = self.tale.plus(record)
             whole = record.event
-            state = self.tale.inner[whole.step_id] if isinstance(whole, InStep) else self.tale.state
+            state = self.tale.inner[whole.step_id] if isinstance(whole, e.InStep) else self.tale.state
             running = _running(self.tale.state)
             told += [ui.StepStartedEvent(step_name=name) for name in running if name not in self._steps]
             told += self._of(inner_event(record), state)
@@ -111,12 +100,10 @@ class Frames:
         return told
 
     def ask(self, questions: Sequence[Question]) -> Told:
-        """The run stands still until somebody has answered."""
         asks = [_interrupt(one, f"{self._run}:{self.tale.state.seen}", self._run) for one in questions]
         return self._finish(ui.RunFinishedInterruptOutcome(interrupts=asks))
 
     def end(self) -> Told:
-        """The run is over."""
         state = self.tale.state
         ending, view = state.ending, state_of(self.tale)
         told = self._settle()
@@ -134,32 +121,31 @@ class Frames:
                 return [*told, *self._finish(ui.RunFinishedSuccessOutcome(), {"run_id": self._run, **result})]
 
     def fail(self, code: str, message: str) -> Told:
-        """The stream ends without the run having ended well."""
         return [*self._settle(), ui.RunErrorEvent(message=visible(message), code=code, usage=self._usage())]
 
     # ------------------------------------------------------------------ records
 
-    def _of(self, event: Event, state: State) -> Told:
+    def _of(self, event: e.Event, state: State) -> Told:
         match event:
-            case ModelReplied():
+            case e.ModelReplied():
                 return self._replied(event, state)
-            case ModelFailed():
+            case e.ModelFailed():
                 self._live, self._is_deaf = {}, False
                 return self._close()
-            case CallJudged(call_id, decision, rule, by):
+            case e.CallJudged(call_id, decision, rule, by):
                 if (call := state.call(call_id)) is None:
                     return []
                 reason = visible(decision.reason) if isinstance(decision, Ask | Deny) else ""
                 verdict = {"decision": decision.kind, "rule": rule, "reason": reason, "by": visible(by)}
                 about = {"toolCallId": f"{self._run}:{call_id}", **verdict}
                 return [*self._call(call, state), _custom("verdict", about), *self._result(call)]
-            case CallEnded(call_id) | CallReused(call_id) | DoubtSettled(call_id):
+            case e.CallEnded(call_id) | e.CallReused(call_id) | e.DoubtSettled(call_id):
                 call = state.call(call_id)
                 return [] if call is None else [*self._call(call, state), *self._result(call)]
             case _:
                 return []
 
-    def _replied(self, event: ModelReplied, state: State) -> Told:
+    def _replied(self, event: e.ModelReplied, state: State) -> Told:
         turn = state.turn
         if turn is None:
             return []
@@ -172,7 +158,6 @@ class Frames:
         return [*told, *self._close()]
 
     def _call(self, call: Call, state: State) -> Told:
-        """A call, once."""
         name = f"{self._run}:{call.id}"
         if name in self._told:
             return []
@@ -184,7 +169,6 @@ class Frames:
         return [*self._close(), started, given, ui.ToolCallEndEvent(tool_call_id=name)]
 
     def _result(self, call: Call) -> Told:
-        """What a call has given, once."""
         name = f"{self._run}:{call.id}"
         if call.result is None or f"{name}:result" in self._told:
             return []
@@ -229,7 +213,6 @@ class Frames:
                 return [ui.ReasoningMessageEndEvent(message_id=name), ui.ReasoningEndEvent(message_id=name)]
 
     def _settle(self) -> Told:
-        """Close what is open."""
         steps, self._steps = self._steps, ()
         return [*self._close(), *(ui.StepFinishedEvent(step_name=name) for name in steps)]
 
@@ -267,7 +250,6 @@ def _texts_of(messages: Iterable[ui.Message]) -> dict[str, str]:
 
 
 def _running(state: State) -> tuple[str, ...]:
-    """The steps of a plan that are under way."""
     if state.planning is not None:
         return tuple(state.planning.children)
     return (state.plan.running.step_id,) if state.plan is not None and state.plan.running is not None else ()
@@ -278,7 +260,6 @@ def _custom(name: str, value: object) -> ui.CustomEvent:
 
 
 def _state_of(frames: Frames) -> dict[str, Any]:  # Any: JSON
-    """How a run stands, as a client is told."""
     tale = frames.tale
     view, planning = state_of(tale), tale.state.planning
     plan = planning and {
@@ -296,7 +277,6 @@ def _state_of(frames: Frames) -> dict[str, Any]:  # Any: JSON
 
 
 def _patch(old: Any, new: Any, path: str = "") -> list[dict[str, object]]:  # Any: JSON
-    """What makes the new value of the old one, as JSON Patch."""
     if old == new:
         return []
     pairs: list[tuple[str, Any, Any]]

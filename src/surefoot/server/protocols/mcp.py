@@ -32,15 +32,14 @@ from pydantic import Field
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from surefoot.server.answers import own_version
+from surefoot.server.answers import Problem, own_version
 from surefoot.server.api import Asked, Exact, checked, problem_of
-from surefoot.server.bounds import body_of
-from surefoot.server.problems import Problem
 from surefoot.server.protocols.mcp_forms import Json, Reply, fill_in, forms_of, shows_forms
 from surefoot.server.protocols.mcp_tasks import Context, Tasks
 from surefoot.server.protocols.status import GOING, cancel, link_to, stood, words_of
 from surefoot.server.reads import at_desk, check_reads, run_of
 from surefoot.server.shapes import Labels
+from surefoot.server.site import body_of
 from surefoot.server.starts import begun
 from surefoot.server.tales import Reading
 from surefoot.telling.export import export
@@ -114,7 +113,6 @@ class Conversation(Response):
         return not self._asked.token.rights.isdisjoint(rights)
 
     async def _tools(self, _context: object, _params: object) -> ListToolsResult:
-        """What the token may do."""
         asked, found = self._asked, list[Tool]()
         if self._may("start"):
             told = "It may take a while: then the result names the run, and run_status says how it stands."
@@ -149,9 +147,11 @@ class Conversation(Response):
         given = checked(OfRun if name in _OF_RUN else Given, arguments)
         if isinstance(given, OfRun) and name != "run_answer":
             is_end = name == "run_cancel"
-            return await self._status(
-                await (cancel(asked, given.run_id, "mcp") if is_end else run_of(asked, given.run_id))
-            )
+            run = await (cancel(asked, given.run_id, "mcp") if is_end else run_of(asked, given.run_id))
+            waiting = await asked.site.library.waiting(run, Reading(asked.site.store, run.run_id), run.events)
+            where = [f"A person answers at {link_to(asked, run)}"] if waiting else []
+            asks = [one.text for one in waiting]
+            return _result("\n".join((f"{run.status} {visible(run.reason)}".strip(), *asks, *where)), run)
         with asked.site.pace.stream(asked.token.name):
             if isinstance(given, OfRun):
                 run = await run_of(asked, given.run_id)
@@ -193,13 +193,6 @@ class Conversation(Response):
             said = f"{said}\n\nAsk run_status for run {run.run_id} later."
         return _result(said, run, is_error=run.status not in _GOOD)
 
-    async def _status(self, run: RunSummary) -> CallToolResult:
-        """How it stands, and the lines of what it asks."""
-        waiting = await self._asked.site.library.waiting(run, Reading(self._asked.site.store, run.run_id), run.events)
-        where = [f"A person answers at {link_to(self._asked, run)}"] if waiting else []
-        asks = [one.text for one in waiting]
-        return _result("\n".join((f"{run.status} {visible(run.reason)}".strip(), *asks, *where)), run)
-
     async def _templates(self, _context: object, _params: object) -> ListResourceTemplatesResult:
         told = ResourceTemplate(
             name="run",
@@ -210,7 +203,6 @@ class Conversation(Response):
         return ListResourceTemplatesResult(resource_templates=[told] if self._may("read") else [])
 
     async def _read(self, _context: object, params: ReadResourceRequestParams) -> ReadResourceResult:
-        """A run as Markdown."""
         uri, asked = str(params.uri), self._asked
         if not self._may("read") or not uri.startswith(_URI):
             raise Problem("no_such_run", "unknown resource")

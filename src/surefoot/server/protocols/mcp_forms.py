@@ -7,6 +7,7 @@ run and the question, so no session is kept; what a client can do is said by the
 
 from __future__ import annotations
 
+from contextlib import suppress
 from secrets import token_hex
 from typing import Any, Literal
 
@@ -15,9 +16,8 @@ from mcp.types import ClientCapabilities, ElicitRequest, ElicitRequestFormParams
 from pydantic import TypeAdapter, ValidationError
 from starlette.types import Message, Send
 
-from surefoot.server.answers import dumped
+from surefoot.server.answers import Problem, dumped
 from surefoot.server.api import Asked, Exact, checked
-from surefoot.server.problems import Problem
 from surefoot.server.protocols.status import answer, asks_of
 from surefoot.server.reads import run_of
 from surefoot.server.shapes import Long
@@ -78,7 +78,12 @@ class Reply:
             self._given = _JSON.validate_json(body)
         except ValidationError:  # the SDK says what is wrong with it
             self._given = {}
-        self._session = f"{_SHOWS_FORMS}{token_hex(16)}" if shows_forms(_declared(self._given)) else ""
+        self._session = ""
+        with suppress(
+            ValidationError
+        ):  # any request but one that opens a 2025-11-25 connection; the SDK says what is wrong
+            opens = InitializeRequest.model_validate(self._given, by_name=False)
+            self._session = f"{_SHOWS_FORMS}{token_hex(16)}" if shows_forms(opens.params.capabilities) else ""
 
     @property
     def shows_forms(self) -> bool:
@@ -97,7 +102,6 @@ class Reply:
         return True
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer."""
         if not self._is_stream:
             own = [(b"mcp-session-id", self._session.encode())] if self._session else []
             await self._send({**message, "headers": [*message["headers"], *own]} if "headers" in message else message)
@@ -105,7 +109,6 @@ class Reply:
             await self._send({**message, "body": frame("message", message["body"])})
 
     async def ask(self, run: RunSummary, name: str, form: ElicitRequest) -> None:
-        """Send a form."""
         if not self._is_stream:
             headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
             await self._send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -119,11 +122,3 @@ def shows_forms(declared: ClientCapabilities | None) -> bool:
     """Whether a client that declares this shows forms; elicitation without a kind means them."""
     kinds = declared.elicitation if declared is not None else None
     return kinds is not None and (kinds.form is not None or kinds.url is None)
-
-
-def _declared(given: Json) -> ClientCapabilities | None:
-    """What the client can do, of a request that opens a 2025-11-25 connection."""
-    try:
-        return InitializeRequest.model_validate(given, by_name=False).params.capabilities
-    except ValidationError:  # any other request; the SDK says what is wrong with it
-        return None

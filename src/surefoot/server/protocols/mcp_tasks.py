@@ -25,8 +25,8 @@ from mcp.types import (
 )
 from pydantic import BaseModel
 
+from surefoot.server.answers import Problem
 from surefoot.server.api import Asked, problem_of
-from surefoot.server.problems import Problem
 from surefoot.server.protocols.mcp_forms import Json, fill_in, forms_of, shows_forms
 from surefoot.server.protocols.status import cancel, link_to
 from surefoot.server.reads import run_of
@@ -61,7 +61,6 @@ class Tasks(Extension):
         self._asked, self._result = asked, result
 
     def methods(self) -> Sequence[MethodBinding]:
-        """What a client says about a task."""
         return (
             MethodBinding("tasks/get", OfTask, partial(self._checked, self._get)),
             MethodBinding("tasks/update", Filled, partial(self._checked, self._update)),
@@ -73,7 +72,6 @@ class Tasks(Extension):
         return "read" in self._asked.token.rights and context.session.check_client_capability(_WANTED)
 
     def begun(self, run: RunSummary) -> Json:
-        """A task in place of a result."""
         return {"resultType": "task", **_task(run, "working")}
 
     async def _checked(

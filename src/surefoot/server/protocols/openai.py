@@ -15,9 +15,8 @@ from pydantic import ConfigDict, Field
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from surefoot.server.answers import answer, dumped
+from surefoot.server.answers import Problem, answer, dumped
 from surefoot.server.api import Asked, Exact
-from surefoot.server.problems import Problem
 from surefoot.server.protocols.status import GOING, stood, words_of
 from surefoot.server.shapes import Given
 from surefoot.server.sse import PING, PING_S, EventStream, Write
@@ -62,12 +61,10 @@ class Message(Lax):
 
     @property
     def pieces(self) -> Sequence[Piece]:
-        """What it consists of."""
         return (Piece(type="text", text=self.content),) if isinstance(self.content, str) else self.content or ()
 
     @property
     def text(self) -> str:
-        """Its texts."""
         return "\n".join(one.text for one in self.pieces if one.type.endswith("text"))
 
 

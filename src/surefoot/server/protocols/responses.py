@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
+from surefoot.server.answers import Problem, dumped
 from surefoot.server.answers import answer as answered
-from surefoot.server.answers import dumped
 from surefoot.server.api import Asked, checked
-from surefoot.server.problems import Problem
 from surefoot.server.protocols.openai import EARLIER, Chat, Lax, task_of
 from surefoot.server.protocols.responses_output import Json, Output
 from surefoot.server.protocols.status import GOING, answer, asks_of, cancel, sentence_of, stood
@@ -158,7 +156,6 @@ async def _before(asked: Asked[None, Create], response_id: str) -> tuple[str, st
 
 
 def _approvals(body: Create) -> list[Approval]:
-    """What a person says at the end of the input."""
     found: list[Approval] = []
     for one in reversed(() if isinstance(body.input, str) else body.input):
         if one.get("type") != "mcp_approval_response":
@@ -180,7 +177,6 @@ async def _approved(asked: Asked[None, Create], said: list[Approval]) -> tuple[R
 
 
 async def _answer(asked: Asked[Any, Any], run: RunSummary) -> Response:
-    """A response as one answer."""
     output = Output()
     async for piece in Reading(asked.site.store, run.run_id).pieces(run.events):
         output.add(piece)
@@ -189,7 +185,6 @@ async def _answer(asked: Asked[Any, Any], run: RunSummary) -> Response:
 
 
 async def _stand(asked: Asked[Any, Any], run: RunSummary, output: Output) -> list[Json]:
-    """What there is to tell of a run that stands."""
     if run.status in GOING:
         return []
     asks = await asks_of(asked, run) if run.status == "paused" else {}
@@ -204,7 +199,11 @@ def _stream(asked: Asked[Any, Any], run: RunSummary, since: int = 0, after: int 
         output, reading, now = Output(), Reading(asked.site.store, run.run_id), run
         async for piece in reading.pieces(since):
             output.add(piece)
-        send = partial(_send, write, after)
+
+        async def send(frames: list[Json]) -> None:
+            if due := [frame(one["type"], dumped(one)) for one in frames if one["sequence_number"] > after]:
+                await write(b"".join(due))
+
         await send(output.begin(_told(now, output, asked, "in_progress")))
         while True:
             async for piece in reading.pieces():
@@ -224,14 +223,7 @@ def _stream(asked: Asked[Any, Any], run: RunSummary, since: int = 0, after: int 
     return EventStream(tell, asked.site.pace.stream(asked.token.name), {"X-Surefoot-Run": run.run_id})
 
 
-async def _send(write: Write, after: int, frames: list[Json]) -> None:
-    due = [frame(one["type"], dumped(one)) for one in frames if one["sequence_number"] > after]
-    if due:
-        await write(b"".join(due))
-
-
 def _told(run: RunSummary, output: Output, asked: Asked[Any, Any], status: str = "") -> Told:
-    """A response as it stands."""
     status, spent = status or _STATUS.get(run.status, "failed"), run.usage
     failed = {"code": "server_error", "message": sentence_of(asked, run)}
     return {

@@ -14,20 +14,10 @@ from surefoot.core.state.state import State
 from surefoot.core.state.turn import Call
 from surefoot.core.text import json_text
 from surefoot.telling.calls import shown_call
-from surefoot.telling.question import Question
+from surefoot.telling.state import Question
 from surefoot.telling.tale import NO_TALE, inner_event
 from surefoot.telling.text import visible
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallReused,
-    CallStarted,
-    DoubtSettled,
-    Event,
-    InStep,
-    ModelReplied,
-    RunEnded,
-)
+from surefoot.types import events as e
 from surefoot.types.ports import Recorded
 
 A_RECORD = 10_000
@@ -53,17 +43,15 @@ class Output:
 
     @property
     def items(self) -> list[Json]:
-        """All of it."""
         return list(self._items.values())
 
     def add(self, records: Iterable[Recorded]) -> list[Json]:
-        """The frames that tell these records."""
         self._frames = []
         for record in records:
             self.tale, self._number = self.tale.plus(record), record.seq * A_RECORD + 2
             event = record.event
             self._of(
-                inner_event(record), self.tale.inner[event.step_id] if isinstance(event, InStep) else self.tale.state
+                inner_event(record), self.tale.inner[event.step_id] if isinstance(event, e.InStep) else self.tale.state
             )
         return self._frames
 
@@ -86,23 +74,22 @@ class Output:
         return self._frames
 
     def end(self, kind: str, response: Json) -> Json:
-        """The last frame."""
         self._tell(kind, response=response)
         return self._frames[-1]
 
-    def _of(self, event: Event, state: State) -> None:
+    def _of(self, event: e.Event, state: State) -> None:
         match event:
-            case ModelReplied(message=message) if message.reasoning.strip() and state.turn is not None:
+            case e.ModelReplied(message=message) if message.reasoning.strip() and state.turn is not None:
                 ident = f"rs_{state.scope}.{state.turn.step}" if state.scope else f"rs_{state.turn.step}"
                 self._text(
                     {"id": ident, "type": "reasoning"}, "summary", "reasoning_summary", visible(message.reasoning)
                 )
-            case CallStarted(call_id) if (call := state.call(call_id)) is not None:
+            case e.CallStarted(call_id) if (call := state.call(call_id)) is not None:
                 self._call(call)
-            case CallJudged(call_id) | CallEnded(call_id) | CallReused(call_id) | DoubtSettled(call_id):
+            case e.CallJudged(call_id) | e.CallEnded(call_id) | e.CallReused(call_id) | e.DoubtSettled(call_id):
                 if (call := state.call(call_id)) is not None and call.result is not None:
                     self._result(call)
-            case RunEnded(ending) if answer := visible(getattr(ending, "answer", "")):
+            case e.RunEnded(ending) if answer := visible(getattr(ending, "answer", "")):
                 self._message(answer)
             case _:
                 pass
@@ -112,7 +99,6 @@ class Output:
         self._text(item, "content", "content", text)
 
     def _text(self, item: Json, holds: str, part: Part, text: str) -> None:
-        """An item that holds one text."""
         words, index, more, empty = _TEXTS[part]
         whole: Json = {**empty, "text": text}
         self._add({**item, holds: []})
@@ -124,7 +110,6 @@ class Output:
         self._done({**item, holds: [whole]})
 
     def _call(self, call: Call) -> Json:
-        """A call that is under way, once."""
         ident = f"mcp_{call.id}"
         if (known := self._items.get(ident)) is not None:
             return known
@@ -137,7 +122,6 @@ class Output:
         return self._items[ident]
 
     def _result(self, call: Call) -> None:
-        """What a call has given, once."""
         item, (_, content) = self._call(call), shown_call(call)
         if item["status"] != "in_progress":
             return

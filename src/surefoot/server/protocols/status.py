@@ -8,13 +8,12 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from surefoot.server.answers import dumped
+from surefoot.server.answers import Problem, dumped
 from surefoot.server.api import Asked
 from surefoot.server.follow import until
-from surefoot.server.problems import Problem
 from surefoot.server.say import cancellable, heard
 from surefoot.server.tales import Reading
-from surefoot.telling.question import Question
+from surefoot.telling.state import Question
 from surefoot.telling.text import visible
 from surefoot.types.ports import RunSummary
 from surefoot.types.words import Approve, Cancel, Refuse

@@ -83,7 +83,6 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """Whether it stands."""
         return self._ready.done() and not self.is_lost
 
     async def opened(self) -> bool:

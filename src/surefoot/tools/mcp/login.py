@@ -47,7 +47,6 @@ class Login:
         self.path = state_folder("logins") / f"{sha256(server.url.encode()).hexdigest()[:24]}.json"
 
     async def get_tokens(self) -> OAuthToken | None:
-        """The tokens."""
         from mcp.shared.auth import OAuthMetadata, OAuthToken, ProtectedResourceMetadata  # noqa: PLC0415  # the extra `mcp` loads late
 
         kept, context = self._read(), self.context
@@ -63,7 +62,6 @@ class Login:
         return OAuthToken.model_validate(kept["tokens"])
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep new tokens, and until when they hold."""
         ends_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
         about = (
             (self.context.oauth_metadata, self.context.protected_resource_metadata) if self.context else (None, None)
@@ -73,14 +71,12 @@ class Login:
         self._write({**kept, "issuer": issuer, "resource": resource})
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """As what this client is registered there."""
         from mcp.shared.auth import OAuthClientInformationFull  # noqa: PLC0415  # as above
 
         client = self._read().get("client")
         return None if client is None else OAuthClientInformationFull.model_validate(client)
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep that."""
         self._write({**self._read(), "client": client_info.model_dump(mode="json", exclude_none=True)})
 
     def forget(self) -> bool:

@@ -82,7 +82,6 @@ class McpTool:
         return self if pin == self.pin else McpTool(replace(self.offer, spec=spec, pin=pin), self.connection)
 
     async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
-        """Call it on its server. See `Tool`."""
         why = ""
         for may_repeat in (self.spec.may_repeat, False):
             link = await self._link(context)
@@ -108,7 +107,6 @@ class McpTool:
         raise LookupError(f"{self.spec.name} cannot tell whether an interrupted call took effect")
 
     async def _link(self, context: ToolCallContext) -> Link | ToolResult:
-        """The link on which it may be called, or why it may not."""
         limit_s = None if context.deadline_s is None else context.deadline_s * _PART_FOR_CONNECTING
         server = self.connection.server.name
         try:

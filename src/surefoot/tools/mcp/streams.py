@@ -68,11 +68,9 @@ class Watched:
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
-        """The next message. Raises what the stream raises at its end."""
         return await self._until_end(self._inner.receive())
 
     async def aclose(self) -> None:
-        """Close it."""
         self._on_end()
         await self._inner.aclose()
 
