@@ -29,6 +29,8 @@ from surefoot.types.guard import GuardConfig
 from surefoot.types.ports import Tool
 
 _SOURCE = str(Path(surefoot.__file__).parent)
+_TIMED = "OpenFile._look"
+"""What a clock starts now and then, whatever the run does: neither it nor what it enters is counted."""
 _TAGGED = '<tool_call>\n{"name": "look", "arguments": {"q": "x"}}\n</tool_call>'
 
 
@@ -40,6 +42,7 @@ class Trace:
     entered: set[CodeType] = field(default_factory=set[CodeType])
     _is_on: bool = False
     _below: int = 0
+    _timed: int = 0
 
     @property
     def functions(self) -> int:
@@ -67,9 +70,11 @@ class Trace:
 
     def _see(self, frame: FrameType, kind: str, _: object) -> None:
         code = frame.f_code
-        if code is self.root and kind in ("call", "return"):
-            self._below += 1 if kind == "call" else -1
-        if kind == "call" and self._is_on and (self.root is None or self._below) and self._counts(code):
+        step = {"call": 1, "return": -1}.get(kind, 0)
+        self._below += step * (code is self.root)
+        self._timed += step * (code.co_qualname == _TIMED)
+        is_within = (self.root is None or self._below) and not self._timed
+        if kind == "call" and self._is_on and is_within and self._counts(code):
             self.entered.add(code)
 
     @staticmethod

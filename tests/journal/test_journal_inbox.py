@@ -164,7 +164,7 @@ async def test_runs_of_a_driver_that_is_gone_are_claimed_before_all_that_wait(
     for name in ("r1", "r2", "r3"):
         await queue(here, name)
     assert [one.run_id for one in await claimed(here, limit=2)] == ["r1", "r2"]
-    await here.renew(-1.0)
+    await here.renew(0.0)
     assert [(one.run_id, one.is_takeover) for one in await claimed(there)] == [
         ("r1", True),
         ("r2", True),
@@ -214,7 +214,7 @@ async def test_a_lease_that_is_over_lets_another_store_take_the_run(another: Cal
     assert await here.claim((CLERK,), 1, 30.0)
     zombie = await here.open("r1", fence=1)
     assert await there.claim((CLERK,), 1, 30.0) == []  # its owner lives
-    await here.renew(-1.0)  # as if it had not for a long time
+    await here.renew(0.0)  # as if it had not for a long time
     (taken,) = await there.claim((CLERK,), 1, 30.0)
     assert (taken.run_id, taken.is_takeover, taken.fence) == ("r1", True, 2)
     with pytest.raises(LeaseLost, match="gone on without this process"):

@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from cases import cases
+from surefoot import Agent, GuardConfig, LoopConfig, MemoryJournal, tool
 from surefoot.core.text.json import pin_of
 from surefoot.runtime.rules import cedar_of, declared_of, rules_of
+from surefoot.testing.models import ScriptedModel
 from surefoot.types.errors import ConfigError
+from surefoot.types.events import ToolsSelected
 from surefoot.types.rules import Declared, Rule, ValueTest, When
 from surefoot.types.tools import ToolSpec
 
@@ -115,3 +118,45 @@ def test_a_declaration_that_cannot_be_meant_names_the_tool_and_the_field(file: P
     file.write_text(written)
     with pytest.raises(ConfigError, match=said):
         declared_of(file)
+
+
+@tool(effect="write", roles={"to": "destination"})
+async def buy(part: str, count: int, to: str = "") -> str:
+    """Buy parts."""
+    return f"{count} {part} {to}"
+
+
+MISNAMED = {
+    '[tools.byu]\napproval = "always"': "the rules declare 'byu', but no tool here is called that",
+    '[[rule]]\nid = "r"\nthen = "deny"\nwhen = {tool = "byu"}': (
+        "rule 'r' is about 'byu', but no tool here is called that"
+    ),
+    '[[rule]]\nid = "r"\nthen = "ask"\nwhen = {tool = "b*", arg = "cuont", above = 3}': (
+        "rule 'r' is about a parameter 'cuont', which no tool that it names has"
+    ),
+    '[[rule]]\nid = "r"\nthen = "ask"\nwhen = {tool = "b*", arg = "count", above = 3}': "",
+    '[tools.buy]\napproval = "always"': "",
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("written", MISNAMED)
+async def test_a_rule_about_a_tool_that_is_not_here_says_so(written: str, tmp_path: Path) -> None:
+    (path := tmp_path / "rules.toml").write_text(written)
+    rules, standing = rules_of(path)
+    guard = GuardConfig(rules=rules, standing=standing, declared=declared_of(path))
+    store = MemoryJournal()
+    agent = Agent(ScriptedModel(["Done."]), [buy], config=LoopConfig(guard=guard), journal=store)
+    records, _ = await store.read_recorded((await agent.run("Buy.")).id)
+    told = [warning for one in records if isinstance(one.event, ToolsSelected) for warning in one.event.warnings]
+    assert told == [MISNAMED[written]] * bool(MISNAMED[written])
+
+
+def test_what_is_declared_of_a_parameter_that_a_tool_lacks_is_an_error() -> None:
+    def send(to: str) -> str:
+        """Send."""
+        return to
+
+    wrong = tool(send, roles={"txt": "destination"})
+    with pytest.raises(ConfigError, match=r"^roles='txt': tool 'send' has no such parameter, only to$"):
+        Agent(ScriptedModel(["Done."]), [wrong]).run_sync("Send.")

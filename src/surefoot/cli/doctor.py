@@ -25,7 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from surefoot.cli.live import stderr, stdout
-from surefoot.cli.options import JournalOption
+from surefoot.cli.options import SETTINGS_FILE, JournalOption, config_in
 from surefoot.cli.recipes import chosen_model
 from surefoot.cli.setup import closed_after, journal_path, opened
 from surefoot.journal.memory import DATABASES
@@ -67,12 +67,25 @@ def all_checks(model: str, base_url: str | None, journal: str, root: Path) -> li
         *weights(is_needed=is_local),
         *keys(os.environ),
         chosen(model, base_url),
+        *settings(root),
         *server(model, base_url),
         journal_check(journal),
         disk("disk of the journal", root if journal.startswith(DATABASES) else Path(journal)),
         disk("disk of the model's cache", cache_directory()),
         Check("good", "workspace", str(root)),
     ]
+
+
+def settings(root: Path) -> Iterator[Check]:
+    """Whether the settings of this folder can be read, where it has any."""
+    if not (path := root / SETTINGS_FILE).is_file():
+        return
+    try:
+        config_in(path)
+    except SurefootError as error:
+        yield Check("bad", "settings", str(error), "mend the file, or name another with --config")
+    else:
+        yield Check("good", "settings", str(path))
 
 
 def installation(*, is_local: bool) -> Iterator[Check]:

@@ -63,6 +63,8 @@ def batch(
     tasks = [task_of(task, attach or (), row, number) for number, row in enumerate(rows, 1)]
     if out.suffix not in (".csv", ".jsonl"):
         raise UsageError(f"--out {out}: the file must end in .csv or .jsonl")
+    if out.exists() and file.exists() and out.samefile(file):
+        raise UsageError(f"--out {out}: these are the rows themselves; name another file")
     if not out.parent.is_dir():
         raise UsageError(f"--out {out}: no such folder")
     agent, recipe = agent_with(options, config, journal, instructions)

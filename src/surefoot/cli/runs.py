@@ -315,7 +315,7 @@ def settle(
 
 
 def cancel(run_id: RunArgument, by: ByOption, journal: JournalOption = None) -> None:
-    """End a run that no process is driving."""
+    """End a run, whoever drives it. A call under way is cut off, and may have taken effect: `surefoot show` says so."""
 
     async def spoken(store: JournalStore, found: Found) -> Run:
         return await Voice(store).cancel(found.run_id, by=by)

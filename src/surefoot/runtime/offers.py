@@ -13,13 +13,15 @@ from surefoot.core.guard.resume import guard_of
 from surefoot.core.select.profile import apply, canonical
 from surefoot.core.state.state import State
 from surefoot.core.state.window import READ_RESULT, pager_spec
+from surefoot.core.text.words import fits
 from surefoot.journal.side import MemorySide
 from surefoot.runtime.pins import NOTHING_PINNED, Pinned, Pins
 from surefoot.tools.function import FunctionTool, ToolWrapper, wrapped_in
 from surefoot.tools.function import tool as as_tool
 from surefoot.types.config import LoopConfig
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.events import Event, ToolsSelected
+from surefoot.types.guard import GuardConfig
 from surefoot.types.plan import check_tool_name
 from surefoot.types.ports import ServiceKey, Tool, ToolCallContext
 from surefoot.types.rules import Declared, as_declared
@@ -62,7 +64,57 @@ def catalogue_of(tools: Mapping[str, Tool], declared: Mapping[str, Declared] = _
     What a configuration says of a tool counts before what its code does.
     """
     named = (s if (s := one.spec).name == name else replace(s, name=name) for name, one in tools.items())
-    return Catalogue((*(as_declared(s, declared) for s in named), pager_spec()) if tools else ())
+    found = [as_declared(s, declared) for s in named]
+    for spec in found:
+        _check_parameters(spec)
+    return Catalogue((*found, pager_spec()) if found else ())
+
+
+def _check_parameters(spec: ToolSpec) -> None:
+    """Raise `ConfigError` where something is declared of a parameter that the tool does not have, at any depth."""
+    for field, said in (("roles", tuple(spec.roles)), ("sensitive", spec.sensitive)):
+        if said and (names := _names_in(spec.parameters)) is not None and (unknown := sorted({*said} - names)):
+            raise ConfigError(
+                field, unknown[0], f"tool {spec.name!r} has no such parameter, only {', '.join(sorted(names))}"
+            )
+
+
+def _names_in(schema: object) -> set[str] | None:
+    """The names of all properties in a schema; None where an object in it may have any."""
+    if isinstance(schema, list | tuple):
+        return _joined(cast("Sequence[object]", schema))
+    if not isinstance(schema, Mapping):
+        return set()
+    table = cast("Mapping[str, object]", schema)
+    own = table.get("properties")
+    if (table.get("type") == "object" and not isinstance(own, Mapping)) or table.get("additionalProperties") is True:
+        return None
+    inner = _joined([value for key, value in table.items() if key not in ("default", "enum", "const", "examples")])
+    return None if inner is None else inner | set(cast("Mapping[str, object]", own or {}))
+
+
+def _joined(schemas: Sequence[object]) -> set[str] | None:
+    found = [_names_in(one) for one in schemas]
+    return None if None in found else set[str]().union(*(one for one in found if one))
+
+
+def _misnamed(guard: GuardConfig, catalogue: Catalogue) -> tuple[str, ...]:
+    """What the rules of a person say of tools and parameters that are not here: a slip of the pen guards nothing."""
+    tools = catalogue.names
+    told = [
+        f"the rules declare {name!r}, but no tool here is called that" for name in guard.declared if name not in tools
+    ]
+    about = [(rule.id, rule.when.tool, rule.when.value) for rule in guard.rules]
+    about += [(rule.id, rule.tool, value) for rule in guard.standing for value in rule.when or (None,)]
+    for name, tool, value in about:
+        meant = [spec for spec in catalogue.tools if tool is None or fits(tool, spec.name)]
+        if not meant:
+            told.append(f"rule {name!r} is about {tool!r}, but no tool here is called that")
+        elif value is not None and value.arg:
+            has = [_names_in(spec.parameters) for spec in meant]
+            if all(one is not None and value.arg not in one for one in has):
+                told.append(f"rule {name!r} is about a parameter {value.arg!r}, which no tool that it names has")
+    return tuple(dict.fromkeys(told))
 
 
 def resolvers_of(config: LoopConfig, catalogue: Catalogue) -> frozenset[str]:
@@ -113,8 +165,9 @@ def selection(catalogue: Catalogue, config: LoopConfig, pinned: Pinned = NOTHING
     if config.guard is None or config.guard.mode == "off":
         return event
     (told,) = event or (ToolsSelected(catalogue.names, "guard"),)
+    misnamed = _misnamed(config.guard, catalogue)
     hidden, doubted = lookalikes([spec for name in told.visible if (spec := catalogue.get(name))])
-    if not (event or hidden or doubted or pinned != NOTHING_PINNED):
+    if not (event or hidden or doubted or misnamed or pinned != NOTHING_PINNED):
         return ()
     stages: dict[ProfileStage, Mapping[str, str]] = {"pin": pinned.hidden, "lookalike": hidden}
     dropped: tuple[Dropped, ...] = tuple((name, at, why) for at, found in stages.items() for name, why in found.items())
@@ -123,7 +176,9 @@ def selection(catalogue: Catalogue, config: LoopConfig, pinned: Pinned = NOTHING
             told,
             visible=tuple(name for name in told.visible if name not in hidden),
             counts={**told.counts, **{at: len(found) for at, found in stages.items() if found}},
-            warnings=(*(f"{name} is hidden: {why}" for name, _, why in dropped), *told.warnings)[:MOST_WARNINGS],
+            warnings=(*misnamed, *(f"{name} is hidden: {why}" for name, _, why in dropped), *told.warnings)[
+                :MOST_WARNINGS
+            ],
             dropped=(*dropped, *told.dropped)[:MOST_DROPS],
             doubted=doubted,
             pinned=pinned.first,

@@ -272,6 +272,10 @@ def tool(
     probe, said = options.pop("probe", None), dict[str, Any](options)  # Any: each option has a type of its own
     own = {name: said.pop(name) for name in ("finish", "category", "exclusive", "empty_ok") if name in said}
     spec = ToolSpec(said.pop("name", ""), said.pop("description", ""), dict[str, object](), **own)
+    if unknown := sorted({*said} - {*Declared.__dataclass_fields__}):
+        raise UsageError(f"tool() has no option {unknown[0]!r}; it has {', '.join(sorted(_Options.__annotations__))}")
+    if fn is not None and not callable(fn):  # pyright: ignore[reportUnnecessaryComparison]  # misuse is told
+        raise UsageError(f'tool({fn!r}): give a function, or options by their names, as in @tool(effect="read")')
     declared = Declared(**said).of(spec)
     caller = frame.f_back if (frame := inspect.currentframe()) else None
     local_names = caller.f_locals if caller and caller.f_code.co_name != "<module>" else {}

@@ -133,6 +133,9 @@ def _wrong(
         return Said(problem="not_waiting", detail=f"{run} does not wait for a person{by}{instead}")
     waits_for = "in_doubt" if call.is_in_doubt else "approval"
     if waits_for != about:
+        if about == "approval" and call_id in asked and (by := asked[call_id].by):
+            told = f"{run} does not wait for approval, since {by} has answered; it was begun, and has not ended"
+            return Said(problem="not_waiting", detail=told)
         return Said(problem="other_question", detail=f"{run} waits for {waits_for}, which is another question")
     if digest and digest != digest_of_call(call):
         return Said(problem="changed", detail=f"{run} is not the one that was shown; look at it again")
