@@ -2,14 +2,14 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
 import pytest
+
+from processes import ran
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -91,15 +91,7 @@ def test_an_example_runs(block: str, base_url: str, tmp_path: Path) -> None:
         code = "import asyncio\nasync def example():\n" + re.sub("^", "    ", block, flags=re.MULTILINE)
         code += "\n    await agent.aclose()\nasyncio.run(example())"
     environment = {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "sk-made-up", "SUREFOOT_TRAITS_FILE": ""}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = ran(code, folder=tmp_path, environment=environment)
     assert done.returncode == 0, done.stderr
 
 
@@ -107,15 +99,6 @@ def test_the_first_example_of_the_readme_prints_what_stands_below_it(base_url: s
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)
     assert found is not None
-    (tmp_path / "first.py").write_text(found[1], encoding="utf-8")
     environment = {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "sk-made-up", "SUREFOOT_TRAITS_FILE": ""}
-    done = subprocess.run(
-        [sys.executable, "first.py"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = ran(found[1], folder=tmp_path, environment=environment)
     assert (done.stdout, done.returncode) == (found[2], 0), done.stderr

@@ -13,6 +13,7 @@ from threading import Thread
 
 import pytest
 
+from processes import ran
 from surefoot.testing.world import plan, step
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -122,4 +123,5 @@ def test_what_a_page_says_comes_out(page: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("script", "code", "told"), RECIPES)
 def test_a_recipe_prints_what_stands_below_it(script: str, code: str, told: str, tmp_path: Path) -> None:
     with speaking(json.loads(script or "[]"), tmp_path) as environment:
-        assert output_of([sys.executable, "-W", "error", "-c", code], tmp_path, environment) == told
+        done = ran(code, folder=tmp_path, environment=environment)
+    assert (done.stdout, done.returncode) == (told, 0), done.stderr
