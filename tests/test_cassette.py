@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from processes import ran
 from surefoot import Agent, Budget, LoopConfig, Run, SqliteJournal, ToolCallContext, ToolResult, UsageError, tool
 from surefoot.testing.cassette import Cassette
 from surefoot.testing.models import Scripted, ScriptedModel, calls
@@ -647,24 +648,22 @@ TASK = "Hi"
 """
 
 
+GIVEN = ("-q", "-p", "surefoot.testing.pytest_plugin", "-W", "error")
+
+
 def run_pytest(folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME", "TMPDIR")}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "surefoot.testing.pytest_plugin", "-W", "error", *options],
-        cwd=folder,
-        env={**kept, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    alone = {**kept, **environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    program = "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"
+    return ran(program, *GIVEN, *options, folder=folder, environment=alone)
 
 
 @pytest.mark.slow
 def test_the_fixture_records_when_it_is_asked_to_and_plays_otherwise(tmp_path: Path) -> None:
     file = tmp_path / "test_it.py"
     file.write_text(TESTS)
-    without = run_pytest(tmp_path)
+    command = [sys.executable, "-m", "pytest", *GIVEN]  # with all plugins, so that this one is named twice
+    without = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert "3 failed" in without.stdout, without.stdout
     assert "record it again: pytest --surefoot-record 'test_it.py::test_words[c]'" in without.stdout
     with server({"role": "assistant", "content": "hello"}) as (url, _):
