@@ -2,7 +2,7 @@
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from records import events_of, shown_anew
@@ -57,7 +57,6 @@ REPLIES = st.builds(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(REPLIES, min_size=3, max_size=9), st.sampled_from(["native", "schema", "text"]))
 async def test_nonsense_from_a_model_ends_in_a_named_outcome(replies: list[ModelMessage], mode: CallMode) -> None:
     model = ScriptedModel(replies, traits={"json_schema": "yes"})
@@ -112,7 +111,6 @@ MODES: st.SearchStrategy[CallMode] = st.sampled_from(["native", "schema", "text"
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(["mono", "dual"]), st.lists(TAGGED, min_size=4, max_size=40), MODES, st.booleans())
 async def test_nonsense_from_a_thinker_and_an_actor_ends_in_a_named_outcome(
     reasoner: str, replies: list[ModelMessage], mode: CallMode, required: bool

@@ -4,7 +4,7 @@ import time
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surefoot.tools.arithmetic import arithmetic_tool, calculate
@@ -65,7 +65,6 @@ pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.lists(pieces, max_size=40).map("".join) | st.text(max_size=30))
 def test_whatever_is_written_it_ends_soon_in_words(expression: str) -> None:
     before = time.process_time()
