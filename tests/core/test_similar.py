@@ -39,6 +39,7 @@ def test_the_threshold_itself_is_the_same_error() -> None:
 
 
 def test_of_a_long_error_both_ends_count() -> None:
+    """adv-long-inputs: only the ends are compared, so that a check costs no square of its length."""
     long = normal("head " + "x" * 1_000_000 + " tail")
     assert len(long) == 2_000
     assert long.startswith("head")

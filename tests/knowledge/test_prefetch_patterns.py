@@ -14,6 +14,7 @@ JIRA = ReferencePattern("jira", r"[A-Z]+-\d+")
 
 @cases("knowledge/prefetch_patterns")
 def test_a_pattern_that_cannot_be_meant_is_refused_with_its_place(pattern: str, place: str) -> None:
+    """adv-custom-invalid, adv-custom-redos"""
     with pytest.raises(ConfigError, match=place) as refused:
         ReferencePattern("x", pattern)
     assert refused.value.field == "pattern"

@@ -29,6 +29,7 @@ def argument(parameters: Mapping[str, object], ref_type: str = "url", named: str
 def test_the_value_goes_into_the_argument_that_fits(
     parameters: Mapping[str, object], ref_type: str, named: str | None, expected: str
 ) -> None:
+    """adv-tool-arg-name"""
     assert argument(parameters, ref_type, named) == expected
 
 

@@ -141,6 +141,7 @@ class TestNames:
         assert asked == hosts
 
     async def test_international_names_are_encoded_before_they_are_compared(self, site: Site, call: Call) -> None:
+        """adv-homograph: hosts are compared as they are asked for."""
         resolve, asked = answering(["127.0.0.1"])
         made = web_fetch_tool(allow_hosts=(f"bücher.test:{site.port}",), resolve=resolve)
         assert not (await call(made, url=f"http://xn--bcher-kva.test:{site.port}/page")).is_error

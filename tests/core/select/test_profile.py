@@ -43,6 +43,7 @@ SHOP = specs("web_get", "web_post", "web_experimental_ai", "search_code", "shell
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["why"])
 def test_what_a_profile_makes_of_a_catalogue(row: Row) -> None:
+    """adv-homoglyph"""
     tools = Catalogue(tuple(spec(one) if isinstance(one, str) else spec(*one) for one in row["tools"]))
     if "error" in row:
         with pytest.raises(ConfigError, match=row["error"]):
@@ -112,6 +113,7 @@ def test_the_digest_of_a_tool_covers_name_description_and_parameters_and_no_orde
 
 
 def test_of_two_equal_names_a_remote_second_is_dropped_and_a_local_one_an_error() -> None:
+    """adv-duplicates: no request ever holds a name twice."""
     tools = [spec("caf\u00e9"), spec("cafe\u0301", origin="remote"), spec("caf\u00e9", "other", "remote")]
     kept, dropped = register(tools)
     assert kept == (tools[0],)
@@ -121,6 +123,7 @@ def test_of_two_equal_names_a_remote_second_is_dropped_and_a_local_one_an_error(
 
 
 def test_warnings_stay_short_whatever_was_given() -> None:
+    """adv-huge-pattern"""
     tools = [spec(f"tool_{i}_{'x' * 1000}", "[verified]", "remote") for i in range(1000)]
     (warning,) = apply(tools, ToolProfile()).warnings
     assert warning.endswith("and 995 more")
