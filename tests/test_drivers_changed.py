@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from cases import each
 from random_plans import Driver, Setting, World
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
@@ -102,7 +103,7 @@ def test_the_summary_of_a_run_is_that_of_its_parts_whoever_drove_them(
         assert replace(after, started_at=0.0) == replace(lines(events), started_at=0.0), cut
 
 
-@pytest.mark.parametrize("seed", range(PLANS))
+@each("seed", range(PLANS))
 def test_so_are_runs_with_random_plans(seed: int) -> None:
     random = Random(seed)  # noqa: S311
     setting = Setting(seed, random.randint(1, 6), random.randint(1, 3), failing=random.choice((0, 20, 50)))

@@ -14,7 +14,7 @@ import anyio
 import orjson
 import pytest
 
-from cases import cases
+from cases import cases, each
 from records import events_of
 from scenes import Row, play, said, scenes
 from staged import (
@@ -478,9 +478,9 @@ SCENES: dict[str, tuple[str, Steps, str]] = {
 }
 
 
-@pytest.mark.parametrize("scene", SCENES)
-@pytest.mark.parametrize("stage", ON)
-@pytest.mark.parametrize("way", [*BAD, "yes"])
+@each("scene", SCENES)
+@each("stage", ON)
+@each("way", [*BAD, "yes"])
 async def test_a_stage_never_allows_more_than_there_is_without_it(scene: str, stage: str, way: str) -> None:
     task, steps, text = SCENES[scene]
     without = await told(task, steps, GuardConfig(), text=text)
@@ -559,7 +559,7 @@ def test_what_the_stages_found_is_told_in_lines() -> None:
 # --- settings
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value"),
     [
         ("anchor", "llm"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import pytest
 from pydantic import Field
@@ -287,8 +287,7 @@ async def test_a_thinker_is_told_of_it_and_does_not_read_it() -> None:
     assert "my notes" in "".join(m.content for m in actor.requests[0].messages)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_a_crash_at_any_append_changes_nothing(tmp_path: Path, when: Literal["before", "after"]) -> None:
+async def test_a_crash_at_any_append_changes_nothing(tmp_path: Path) -> None:
     def model() -> FunctionModel:
         def reply(request: ModelRequest) -> Scripted:
             return "done" if "my notes" in request.messages[0].content else "nothing was fetched"
@@ -299,7 +298,7 @@ async def test_a_crash_at_any_append_changes_nothing(tmp_path: Path, when: Liter
     await Agent(model(), World().tools(), config=resolving(), journal=counting).run(TASK)
     for death in range(2, counting.appends + 1):
         path = tmp_path / f"{death}.db"
-        broken = CrashingStore(CheckedJournal(SqliteJournal(path)), death, when)
+        broken = CrashingStore(CheckedJournal(SqliteJournal(path)), death, "after" if death % 2 else "before")
         with pytest.raises(Crash):
             await Agent(model(), World().tools(), config=resolving(), journal=broken).run(TASK, run_id="r")
         store = SqliteJournal(path)

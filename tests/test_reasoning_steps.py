@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pytest
 from mcp_types import Tool as McpTool
 
+from cases import each
 from scenes import Row, Words, scenes
 from scenes import play as play_row
 from surefoot import Agent, Attachment, Budget, LoopConfig, Run, Task, UsageError, tool
@@ -307,7 +308,7 @@ def test_a_plan_that_cannot_be_meant_is_refused_when_it_is_built(fault: str) -> 
         Task("Go.", steps=FAULTS[fault])
 
 
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         {"step_id": "a b", "tool_id": "x"},

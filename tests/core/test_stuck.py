@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from surefoot.core.state.stuck import NO_STEPS, Steps, begin, check, count, observe, record, record_and_check, reset
 from surefoot.core.state.trail import call_digest, seen
 from surefoot.types.errors import ConfigError
@@ -128,7 +129,7 @@ def test_switched_off_it_counts_and_decides_nothing() -> None:
     assert check(steps, off, "s")[1].decision == "continue"
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value"),
     [
         ("max_reattempts_per_step", -1),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import cases
+from cases import cases, each
 from surefoot.core.parse.frames import mark_for, plain
 from surefoot.core.text.urls import redacted, without_secrets
 from surefoot.knowledge.prefetch.extract import Extraction
@@ -55,7 +55,7 @@ def test_nothing_resolved_is_no_message() -> None:
     assert (got.message, got.frame_tokens, got.failed[0].error) == ("", 0, "404")
 
 
-@pytest.mark.parametrize(("outcome", "error"), [
+@each(("outcome", "error"), [
     (ToolResult("boom", kind="error"), "boom"), (ToolResult("too late", kind="timeout"), "too late"),
     (ToolResult("no result within 0.2 s", kind="timeout", infrastructure=True), "Resolution timed out"),
     (ToolResult("Resolution timed out", kind="denied"), "Resolution timed out"),
