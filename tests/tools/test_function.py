@@ -327,8 +327,8 @@ class TestCalls:
             return answer(x)
 
         made = [answer, functools.partial(answer), Asked().method, wrapped, hidden]
-        for one_of_all in [*(tool(one) for one in made), tool(Asked(), name="asked")]:
-            assert (await call(cast("Tool", one_of_all), x=7)).content == "7"
+        for answering in [*(tool(one) for one in made), tool(Asked(), name="asked")]:
+            assert (await call(cast("Tool", answering), x=7)).content == "7"
 
     async def test_a_sync_function_runs_in_a_thread_with_its_context(self, call: Call) -> None:
         variable = contextvars.ContextVar("variable", default="unset")
