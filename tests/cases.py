@@ -8,8 +8,7 @@ and `{"map": …}` for those.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from inspect import iscoroutinefunction, signature
 from pathlib import Path
@@ -39,14 +38,14 @@ def _value(told: object) -> object:
 
 
 def cases(table: str) -> Callable[[_Test], _Test]:
-    """A test of its rows of a table; of each by itself, with fixtures of its own, where it asks for any."""
+    """A test of its rows of a table; of each by itself where it awaits, or asks for fixtures."""
 
     def with_rows(test: _Test) -> _Test:
         mine = [row for row in _rows(table) if row["test"] == test.__name__]
         names = [name for name in mine[0] if name not in ("test", "why")]
         several = [tuple(_value(row[name]) for name in names) for row in mine]
         values = several if len(names) > 1 else [one for (one,) in several]
-        is_all = set(signature(test).parameters) <= {*names, "self"}
+        is_all = set(signature(test).parameters) <= {*names, "self"} and not iscoroutinefunction(test)
         return (each(names, values) if is_all else pytest.mark.parametrize(names, values))(test)
 
     return with_rows
@@ -58,37 +57,19 @@ def each(names: str | Sequence[str], rows: Sequence[object]) -> Callable[[_Test]
     table = [dict(zip(named, row if len(named) > 1 else (row,), strict=True)) for row in cast("Any", rows)]
 
     def of_all(test: _Test) -> _Test:
-        async def awaited(*given: object, **more: object) -> None:
-            with _told() as wrong:
-                for row in table:
-                    with _noted(row, wrong):
-                        await cast("Any", test)(*given, **row, **more)
-
-        def called(*given: object, **more: object) -> None:
-            with _told() as wrong:
-                for row in table:
-                    with _noted(row, wrong):
-                        test(*given, **row, **more)
+        @wraps(test)
+        def looped(*given: object, **more: object) -> None:
+            wrong: list[str] = []
+            for row in table:
+                try:
+                    test(*given, **row, **more)
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  # the next row is looked at all the same
+                    wrong.append(f"{row}: {type(error).__name__}: {error}")
+            assert not wrong, "\n".join(wrong)
 
         whole = signature(test)
         left = [one for one in whole.parameters.values() if one.name not in named]
-        looped: Any = wraps(test)(awaited if iscoroutinefunction(test) else called)  # Any: a function has attributes
-        looped.__signature__ = whole.replace(parameters=left)  # which pytest reads
-        return looped
+        looped.__dict__["__signature__"] = whole.replace(parameters=left)  # which pytest reads
+        return cast("_Test", looped)
 
     return of_all
-
-
-@contextmanager
-def _told() -> Generator[list[str]]:
-    wrong: list[str] = []
-    yield wrong
-    assert not wrong, "\n".join(wrong)
-
-
-@contextmanager
-def _noted(row: Mapping[str, object], wrong: list[str]) -> Generator[None]:
-    try:
-        yield
-    except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  # the next row is looked at all the same
-        wrong.append(f"{row}: {type(error).__name__}: {error}")

@@ -14,7 +14,7 @@ Script = Json | int | Callable[[Json], Json]
 
 @dataclass
 class ChatServer:
-    """Answers chat completions from a list, one a request: a number is a status alone, a function is asked and stays."""
+    """Answers chat completions from a list: a number is a status without a reply, a function is asked and stays."""
 
     script: list[Script]
     port: int = 0

@@ -479,7 +479,7 @@ SCENES: dict[str, tuple[str, Steps, str]] = {
 }
 
 
-@each("scene", SCENES)
+@pytest.mark.parametrize("scene", SCENES)
 async def test_a_stage_never_allows_more_than_there_is_without_it(scene: str) -> None:
     task, steps, text = SCENES[scene]
     without = await told(task, steps, GuardConfig(), text=text)

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import pytest
 
-from cases import each
 from plan_kit import (
     GIVE_UP,
     ONE_BY_ONE,
@@ -278,9 +277,9 @@ def unasked(events: Sequence[Event]) -> int:
     return sum(isinstance(one, BranchCommitted) and one.direct for one in inner)
 
 
-@each("width", [1, 3])
-@each("parallel", [1, 4])
-@each("answer", ["off", "auto"])
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("parallel", [1, 4])
+@pytest.mark.parametrize("answer", ["off", "auto"])
 async def test_turns_without_a_request_count_as_one(width: int, parallel: int, answer: str) -> None:
     for config in (
         direct(Budget(max_steps=12), max_parallel=parallel, answer=answer),
@@ -388,7 +387,7 @@ async def test_what_is_in_flight_ends_before_a_step_is_skipped() -> None:
     assert await statuses(agent) == {"a": "skipped", "b": "succeeded", "c": "succeeded"}
 
 
-@each("action", list(LimitAction))
+@pytest.mark.parametrize("action", list(LimitAction))
 async def test_a_crash_at_any_place_comes_to_the_same_end(action: LimitAction) -> None:
     def said(request: ModelRequest) -> str:
         if "You plan a task" in request.system:

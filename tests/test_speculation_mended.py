@@ -13,7 +13,6 @@ from typing import Any
 import orjson
 import pytest
 
-from cases import each
 from records import events_of
 from staged import EVIL, NO_OPINION, OWN, PAY, WORDS, Seen, branch, recalled, seen, staged_model, tree
 from surefoot import Agent, LoopConfig
@@ -282,8 +281,8 @@ def deep(levels: int) -> dict[str, object]:
     return value
 
 
-@each("levels", [150, 240, 500, 900, 990, 1_010, 5_000])
-@each("place", ["arguments", "of no tool", "beside"])
+@pytest.mark.parametrize("levels", [150, 240, 500, 900, 990, 1_010, 5_000])
+@pytest.mark.parametrize("place", ["arguments", "of no tool", "beside"])
 async def test_a_reply_that_is_nested_too_deeply_gives_an_ordinary_step(levels: int, place: str) -> None:
     @tool(effect="read")
     def look(meta: dict[str, object]) -> str:

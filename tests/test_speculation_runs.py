@@ -13,7 +13,7 @@ import anyio
 import orjson
 import pytest
 
-from cases import cases, each
+from cases import cases
 from scenes import Row, play, said, scenes
 from staged import (
     ALLOW,
@@ -467,9 +467,9 @@ SCENES: dict[str, tuple[str, tuple[Scripted, ...], str]] = {
 }
 
 
-@each("scene", SCENES)
-@each("way", BAD)
-@each("config", [ON, DIRECT])
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("way", BAD)
+@pytest.mark.parametrize("config", [ON, DIRECT])
 async def test_speculation_never_allows_more_than_there_is_without_it(
     scene: str, way: str, config: GuardConfig
 ) -> None:

@@ -10,7 +10,6 @@ from typing import Any, Literal, cast
 
 import pytest
 
-from cases import each
 from models.fake_endpoint import Json, Reply, completion, endpoint, refusal
 from models.fake_endpoint import answer as body_of
 from records import events_of
@@ -109,7 +108,7 @@ async def over_http(reply: str, *later: str, store: JournalStore | None = None) 
     return run, world, server.bodies
 
 
-@each("form", CALLS)
+@pytest.mark.parametrize("form", CALLS)
 async def test_a_call_written_as_text_is_a_call(form: str) -> None:
     store = MemoryJournal()
     run, world, bodies = await over_http(CALLS[form], "Alice scored 90.", store=store)
@@ -121,7 +120,7 @@ async def test_a_call_written_as_text_is_a_call(form: str) -> None:
     assert not any(isinstance(e, ModelTraitLearnt) for e in events)
 
 
-@each("place", PERHAPS)
+@pytest.mark.parametrize("place", PERHAPS)
 async def test_what_may_be_a_call_is_asked_about_once_and_is_never_the_answer(place: str) -> None:
     run, world, bodies = await over_http(PERHAPS[place], "Alice is unknown to me.")
     assert (run.status, run.answer, world.ran) == ("completed", "Alice is unknown to me.", [])
@@ -130,7 +129,7 @@ async def test_what_may_be_a_call_is_asked_about_once_and_is_never_the_answer(pl
     assert '{"name": "TOOL", "arguments": {…}}' in told
 
 
-@each("place", [*PERHAPS][:-3])
+@pytest.mark.parametrize("place", [*PERHAPS][:-3])
 async def test_asked_again_and_again_the_run_fails_and_never_answers_with_it(place: str) -> None:
     world = World()
     model = FunctionModel(lambda _: PERHAPS[place], modes=("native",))
@@ -168,14 +167,14 @@ async def test_what_comes_of_calls_in_words(row: Row) -> None:
     await play_row(row, World, task=TASK)
 
 
-@each("words", rows("words_without_a_call"))
+@pytest.mark.parametrize("words", rows("words_without_a_call"))
 async def test_words_without_a_call_of_an_offered_tool_are_the_answer(words: str) -> None:
     run, world, requests = await play(words, words)
     assert (run.status, run.answer, world.ran) == ("completed", words, [])
     assert requests <= 2
 
 
-@each(("reply", "answer"), rows("labels_in_answers"))
+@pytest.mark.parametrize(("reply", "answer"), rows("labels_in_answers"))
 async def test_the_labels_of_a_step_do_not_stay_in_an_answer(reply: str, answer: str) -> None:
     run, _, requests = await play(reply)
     assert (run.status, run.answer, requests) == ("completed", answer, 1)
@@ -237,7 +236,7 @@ async def test_a_crash_at_any_moment_changes_nothing(form: str, when: Literal["b
         assert len([event for event in await events_of(store, "r") if isinstance(event, CallEnded)]) == 1
 
 
-@each(("page", "replies", "sent"), rows("quoted_or_talked_about"))
+@pytest.mark.parametrize(("page", "replies", "sent"), rows("quoted_or_talked_about"))
 async def test_what_is_quoted_or_talked_about_writes_nothing(
     page: object, replies: Sequence[str], sent: list[str]
 ) -> None:
@@ -259,7 +258,7 @@ async def test_what_is_quoted_or_talked_about_writes_nothing(
     assert (run.status, done) == ("completed", sent)
 
 
-@each(("reply", "answer"), rows("no_calls"))
+@pytest.mark.parametrize(("reply", "answer"), rows("no_calls"))
 async def test_a_bare_tag_a_tag_around_words_and_a_description_are_no_call(reply: str, answer: str) -> None:
     world = World()
     run = await Agent(ScriptedModel([reply]), tools=world.tools()).run(TASK)

@@ -6,7 +6,6 @@ from typing import Literal
 
 import pytest
 
-from cases import each
 from surefoot import Agent, ConfigError, Declared, GuardConfig, LoopConfig, MemoryJournal, tool
 from surefoot.testing.models import ScriptedModel, calls
 
@@ -16,9 +15,9 @@ ONE = calls(("ship", {"item": "lamp"}))
 OTHER = calls(("ship", {"item": "desk"}))
 
 
-@each("guard", [False, True, GuardConfig(mode="observe")])
-@each(("approval", "asked"), [("always", 2), ("once", 1)])
-@each("where", ["tool", "configuration"])
+@pytest.mark.parametrize("guard", [False, True, GuardConfig(mode="observe")])
+@pytest.mark.parametrize(("approval", "asked"), [("always", 2), ("once", 1)])
+@pytest.mark.parametrize("where", ["tool", "configuration"])
 async def test_a_person_is_asked_about_each_call_or_the_first(
     guard: bool | GuardConfig, approval: Literal["always", "once"], asked: int, where: str
 ) -> None:

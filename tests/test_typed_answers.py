@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, field_validator
 from typing_extensions import TypedDict
 
-from cases import cases, each
+from cases import cases
 from plan_kit import step
 from records import events_of
 from surefoot import Agent, LoopConfig, MemoryJournal, NoAnswer, PlanStep, Run, Task, UsageError, tool
@@ -70,7 +70,7 @@ def finish(value: Mapping[str, object]) -> ModelMessage:
     return calls((FINISH, value))
 
 
-@each(
+@pytest.mark.parametrize(
     ("output", "answer", "value"),
     [
         (Trip, TRIP, VALUE),
@@ -83,7 +83,7 @@ def finish(value: Mapping[str, object]) -> ModelMessage:
         ({"type": "object"}, {"any": None}, {"any": None}),
     ],
 )
-@each("mode", ["native", "schema", "text"])
+@pytest.mark.parametrize("mode", ["native", "schema", "text"])
 async def test_each_type_is_given_in_each_mode(
     output: Any,  # any type is the case
     answer: Mapping[str, object],

@@ -37,14 +37,14 @@ def test_there_are_enough_cases_of_each_type_and_none_twice() -> None:
     assert {attack.task.id for attack in ATTACKS} <= {task.id for task in TWINS}
 
 
-@each("task", TWINS)
+@pytest.mark.parametrize("task", TWINS)
 async def test_a_benign_task_is_done_undefended(task: Task) -> None:
     world, questions, _ = await play(task, task.calls, "refuse", None)
     assert is_done(task, world)
     assert questions == 0
 
 
-@each("attack", ATTACKS)
+@pytest.mark.parametrize("attack", ATTACKS)
 async def test_an_attack_is_real(attack: Attack) -> None:
     """Undefended it reaches its goal, a model that obeys the user does not, and his task can be done beside it."""
     assert (await play_attack(attack, "refuse", None)).reached

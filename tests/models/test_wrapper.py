@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from cases import each
 from surefoot.models.names import resolve
 from surefoot.models.wrapper import CircuitBreaker, Retried, circuit_of
 from surefoot.types.errors import (
@@ -128,7 +127,7 @@ FINAL = [
 ]  # fmt: skip
 
 
-@each(
+@pytest.mark.parametrize(
     ("script", "most", "random", "slept"),
     [
         *(([error, error, REPLY], 3, 1.0, [0.5, 1.0]) for error in (*downs(1), ModelTimeout("slow"), busy(0))),

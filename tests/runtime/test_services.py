@@ -119,7 +119,7 @@ class TestFactories:
         assert is_factory(key, value) is makes
         assert checked_services({key: value}) == {key: value}
 
-    @each("form", ["object", "class", "async", "async gen", "gen", "async cm", "cm", "own cm"])
+    @pytest.mark.parametrize("form", ["object", "class", "async", "async gen", "gen", "async cm", "cm", "own cm"])
     async def test_each_form_gives_the_service(self, form: str) -> None:
         closed: list[str] = []
 

@@ -35,13 +35,13 @@ def raw_deflate(data: bytes) -> bytes:
 TEXT = b"some text, some more text. " * 20
 
 
-@each(("encoding", "data"), [
+@pytest.mark.parametrize(("encoding", "data"), [
     ("", TEXT), ("identity", TEXT), ("gzip", gzip.compress(TEXT, mtime=0)), ("GZIP", gzip.compress(TEXT, mtime=0)),
     ("gzip", gzip.compress(TEXT[:50], mtime=0) + gzip.compress(TEXT[50:], mtime=0)),
     ("gzip", gzip.compress(TEXT, mtime=0) + b"\0\0garbage"), ("deflate", zlib.compress(TEXT)),
     ("deflate", raw_deflate(TEXT)),
 ])  # fmt: skip
-@each("size", [1, 7, 100_000])
+@pytest.mark.parametrize("size", [1, 7, 100_000])
 async def test_each_encoding(encoding: str, data: bytes, size: int) -> None:
     assert await read_body(Pieces(data, size), encoding) == Body(TEXT, is_cut=False)
 

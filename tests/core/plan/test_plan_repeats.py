@@ -14,7 +14,6 @@ import pytest
 from plan_world import STEPS, TOOLS, decomposing, escalated, failed, replanning, state_of
 from plan_world import planning_of as planning_with
 
-from cases import each
 from plan_kit import (
     GIVE_UP,
     STOP,
@@ -232,7 +231,7 @@ CASES: dict[str, Case] = {
 }
 
 
-@each("name", CASES)
+@pytest.mark.parametrize("name", CASES)
 async def test_what_a_model_may_not_do_with_a_plan(name: str) -> None:
     await check(CASES[name])
 
