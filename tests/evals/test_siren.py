@@ -148,7 +148,7 @@ def test_the_table_tells_each_type_and_each_miss(perfect: Measured) -> None:
         assert (f"reached: {played.id} " in told) is played.reached
 
 
-@pytest.mark.slow
+@pytest.mark.scale
 def test_from_the_command_line_with_nobody_to_say_yes_no_more_attacks_pass(perfect: Measured) -> None:
     made = subprocess.run(
         [sys.executable, "-m", "evals.siren", "--asks", "refuse", "--json"],
