@@ -449,13 +449,12 @@ def check_book(happened: Counter[str], at: int) -> None:
     assert all(times <= 2 for times in happened.values()), (at, happened)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_death_at_any_append_of_a_planned_run_changes_nothing(tmp_path: Path, when: Any) -> None:  # Any: When
+async def test_death_at_any_append_of_a_planned_run_changes_nothing(tmp_path: Path) -> None:
     for at in range(1, 100):
         folder = tmp_path / str(at)
         folder.mkdir()
         memory = MemoryJournal()
-        store = CrashingStore(CheckedJournal(memory), at, when)
+        store = CrashingStore(CheckedJournal(memory), at, "after" if at % 2 else "before")
         try:
             run: Run = await agent_on(folder, store).run("go", run_id="r")
         except Crash:
