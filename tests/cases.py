@@ -8,7 +8,7 @@ and `{"map": …}` for those.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from inspect import iscoroutinefunction, signature
 from pathlib import Path
@@ -51,7 +51,7 @@ def cases(table: str) -> Callable[[_Test], _Test]:
     return with_rows
 
 
-def each(names: str | Sequence[str], rows: Sequence[object]) -> Callable[[_Test], _Test]:
+def each(names: str | Sequence[str], rows: Iterable[Sequence[object] | object]) -> Callable[[_Test], _Test]:
     """A test of all these rows, written as `pytest.mark.parametrize` has them; what it asks for besides, all share."""
     named = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
     table = [dict(zip(named, row if len(named) > 1 else (row,), strict=True)) for row in cast("Any", rows)]

@@ -47,7 +47,7 @@ def _story(row: Json) -> Story:
         if name == "step":
             (story.step_id,) = arguments
             continue
-        more = arguments.pop() if isinstance(arguments[-1], dict) else {}
+        more: Json = arguments.pop() if isinstance(arguments[-1], dict) else {}
         if "opens" in more:
             title, inner = more["opens"]
             more = more | {"opens": (title, _lines(inner))}
@@ -62,4 +62,4 @@ def _story(row: Json) -> Story:
 
 
 def _lines(told: list[Any]) -> list[Json]:  # Any: JSON
-    return lines(*(tuple(one) if isinstance(one, list) else one for one in told))
+    return lines(*(one if isinstance(one, str) else tuple(one) for one in told))
