@@ -31,6 +31,7 @@ test: $(STAMP)  ## everything: format, lint, types, house, all tests, the embedd
 
 test-scale: $(STAMP)  ## the long forms: hours of kills and stops, and all that needs PostgreSQL or Temporal
 	$(BIN)/python -m pytest -n 2 -m "scale or postgres or temporal"
+	$(BIN)/python -m pytest -n 2 -m "hypothesis and not scale" --hypothesis-profile long --timeout 3600
 	$(BIN)/python tests/faults/in_full.py
 
 test-page: $(STAMP)  ## the page of `surefoot serve` in a real browser; fetches chromium and node modules where it can

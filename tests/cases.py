@@ -1,14 +1,16 @@
-"""Tables of cases as data: `tests/data/TABLE.jsonl`, a row a line, under the name of the test that it is for.
+"""Tables of cases: a test goes through all rows of its table, and tells each row for which it does not hold.
 
-The other keys of a row are the arguments of the test; `why` is for readers. A list stands for a tuple, `{"set": …}`,
-`{"list": …}` and `{"map": …}` for those.
+As data they stand in `tests/data/TABLE.jsonl`, a row a line, under the name of the test that it is for. The other keys
+of a row are the arguments of the test; `why` is for readers. A list stands for a tuple, `{"set": …}`, `{"list": …}`
+and `{"map": …}` for those.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, wraps
+from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -36,12 +38,38 @@ def _value(told: object) -> object:
 
 
 def cases(table: str) -> Callable[[_Test], _Test]:
-    """A test for each of its rows of a table."""
+    """A test of its rows of a table; of each by itself where it awaits, or asks for fixtures."""
 
-    def parametrized(test: _Test) -> _Test:
+    def with_rows(test: _Test) -> _Test:
         mine = [row for row in _rows(table) if row["test"] == test.__name__]
         names = [name for name in mine[0] if name not in ("test", "why")]
-        values = [tuple(_value(row[name]) for name in names) for row in mine]
-        return pytest.mark.parametrize(",".join(names), [one[0] for one in values] if len(names) == 1 else values)(test)
+        several = [tuple(_value(row[name]) for name in names) for row in mine]
+        values = several if len(names) > 1 else [one for (one,) in several]
+        is_all = set(signature(test).parameters) <= {*names, "self"} and not iscoroutinefunction(test)
+        return (each(names, values) if is_all else pytest.mark.parametrize(names, values))(test)
 
-    return parametrized
+    return with_rows
+
+
+def each(names: str | Sequence[str], rows: Iterable[Sequence[object] | object]) -> Callable[[_Test], _Test]:
+    """A test of all these rows, written as `pytest.mark.parametrize` has them; what it asks for besides, all share."""
+    named = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
+    table = [dict(zip(named, row if len(named) > 1 else (row,), strict=True)) for row in cast("Any", rows)]
+
+    def of_all(test: _Test) -> _Test:
+        @wraps(test)
+        def looped(*given: object, **more: object) -> None:
+            wrong: list[str] = []
+            for row in table:
+                try:
+                    test(*given, **row, **more)
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  # the next row is looked at all the same
+                    wrong.append(f"{row}: {type(error).__name__}: {error}")
+            assert not wrong, "\n".join(wrong)
+
+        whole = signature(test)
+        left = [one for one in whole.parameters.values() if one.name not in named]
+        looped.__dict__["__signature__"] = whole.replace(parameters=left)  # which pytest reads
+        return cast("_Test", looped)
+
+    return of_all

@@ -5,13 +5,17 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from servers import PostgresServer
 
 pytest.register_assert_rewrite("plan_kit")  # what it asserts is told as in a test
 
-settings.register_profile("tests", deadline=None)  # how long an example takes says how busy the machine is
+_TESTS = settings(  # how long an example takes says how busy the machine is
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+settings.register_profile("tests", _TESTS)
+settings.register_profile("long", _TESTS, max_examples=2_000)  # `make test-scale`
 settings.load_profile("tests")
 
 LIMITS_S = {"slow": 600, "scale": 3600, "real_model": 3700}

@@ -1,20 +1,19 @@
 """Cassettes: a recorded run is played event by event, without model, tool or key; whatever differs fails the test."""
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
+from chat_server import chat_server, says
+from processes import ran
 from surefoot import Agent, Budget, LoopConfig, Run, SqliteJournal, ToolCallContext, ToolResult, UsageError, tool
 from surefoot.testing.cassette import Cassette
 from surefoot.testing.models import Scripted, ScriptedModel, calls
@@ -575,44 +574,15 @@ async def test_a_cassette_is_replaced_in_one_step(tmp_path: Path) -> None:
 # with a server, and with pytest
 
 
-@contextmanager
-def server(answer: Mapping[str, object]) -> Generator[tuple[str, list[str]]]:
-    """A server that gives every request the same answer; its URL, and the keys that came."""
-    keys: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            keys.append(self.headers["Authorization"] or "")
-            body = json.dumps({"choices": [{"index": 0, "message": answer, "finish_reason": "stop"}]}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class has it
-            """Say nothing."""
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.server_port}/v1", keys
-    finally:
-        listening.shutdown()
-        thread.join()
-        listening.server_close()
-
-
 async def test_a_cassette_holds_no_key_and_recording_leaves_no_connection_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with server({"role": "assistant", "content": "hello"}) as (url, keys):
+    with chat_server(lambda _: says("hello")) as chat:
         monkeypatch.setenv("SUREFOOT_API_KEY", KEY)
-        name = f"{url.replace('//', '//bob:hunter2@')}#m"
+        name = f"{chat.url.replace('//', '//bob:hunter2@')}#m"
         with Cassette(tmp_path / "c", record=True) as cassette:
             run = await cassette.agent(name).run("Hi")
-        assert keys == ["Bearer hunter2"]
+        assert chat.keys == ["Bearer hunter2"]
     monkeypatch.delenv("SUREFOOT_API_KEY")
     with Cassette(tmp_path / "c") as cassette:
         assert (await cassette.agent(name).run("Hi")).answer == run.answer == "hello"
@@ -647,28 +617,26 @@ TASK = "Hi"
 """
 
 
+GIVEN = ("-q", "-p", "surefoot.testing.pytest_plugin", "-W", "error")
+
+
 def run_pytest(folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME", "TMPDIR")}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "surefoot.testing.pytest_plugin", "-W", "error", *options],
-        cwd=folder,
-        env={**kept, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    alone = {**kept, **environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    program = "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"
+    return ran(program, *GIVEN, *options, folder=folder, environment=alone)
 
 
 @pytest.mark.slow
 def test_the_fixture_records_when_it_is_asked_to_and_plays_otherwise(tmp_path: Path) -> None:
     file = tmp_path / "test_it.py"
     file.write_text(TESTS)
-    without = run_pytest(tmp_path)
+    command = [sys.executable, "-m", "pytest", *GIVEN]  # with all plugins, so that this one is named twice
+    without = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert "3 failed" in without.stdout, without.stdout
     assert "record it again: pytest --surefoot-record 'test_it.py::test_words[c]'" in without.stdout
-    with server({"role": "assistant", "content": "hello"}) as (url, _):
-        done = run_pytest(tmp_path, "--surefoot-record", OPENAI_BASE_URL=url, OPENAI_API_KEY=KEY)
+    with chat_server(lambda _: says("hello")) as chat:
+        done = run_pytest(tmp_path, "--surefoot-record", OPENAI_BASE_URL=chat.url, OPENAI_API_KEY=KEY)
         assert done.returncode == 0, done.stdout
     kept = sorted(path.name for path in (tmp_path / "cassettes").iterdir())
     assert len(kept) == 3
@@ -727,8 +695,8 @@ TASK = "Hi"
 def test_neither_skip_nor_xfail_hides_a_miss(tmp_path: Path) -> None:
     file = tmp_path / "test_it.py"
     file.write_text(HIDDEN)
-    with server({"role": "assistant", "content": "hello"}) as (url, _):
-        done = run_pytest(tmp_path, "--surefoot-record", OPENAI_BASE_URL=url, OPENAI_API_KEY=KEY)
+    with chat_server(lambda _: says("hello")) as chat:
+        done = run_pytest(tmp_path, "--surefoot-record", OPENAI_BASE_URL=chat.url, OPENAI_API_KEY=KEY)
     assert "2 skipped, 1 xfailed, 2 xpassed" in done.stdout, done.stdout
     cassettes = {path.name.split(".")[1] for path in (tmp_path / "cassettes").iterdir()}
     assert len(cassettes) == 5
@@ -761,8 +729,8 @@ class Testmore(TestMore):
 @pytest.mark.slow
 def test_two_tests_share_no_cassette(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(ALIKE)
-    with server({"role": "assistant", "content": "hello"}) as (url, _):
-        done = run_pytest(tmp_path, "--surefoot-record", OPENAI_BASE_URL=url, OPENAI_API_KEY=KEY)
+    with chat_server(lambda _: says("hello")) as chat:
+        done = run_pytest(tmp_path, "--surefoot-record", OPENAI_BASE_URL=chat.url, OPENAI_API_KEY=KEY)
     assert done.returncode == 0, done.stdout
     names = {path.name.lower() for path in (tmp_path / "cassettes").iterdir()}
     assert len(names) == 6
@@ -776,8 +744,8 @@ def test_a_test_that_fails_while_it_is_recorded_keeps_its_cassette(tmp_path: Pat
     file = tmp_path / "test_it.py"
     file.write_text(ALIKE)
     for word in ("hello", "good bye"):
-        with server({"role": "assistant", "content": word}) as (url, _):
-            done = run_pytest(tmp_path, "--surefoot-record", OPENAI_BASE_URL=url, OPENAI_API_KEY=KEY)
+        with chat_server(lambda _, word=word: says(word)) as chat:
+            done = run_pytest(tmp_path, "--surefoot-record", OPENAI_BASE_URL=chat.url, OPENAI_API_KEY=KEY)
         assert ("6 failed" in done.stdout) == (word == "good bye"), done.stdout
     assert run_pytest(tmp_path).returncode == 0
 

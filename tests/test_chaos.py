@@ -1,4 +1,4 @@
-"""Five hundred runs on models whose replies are lost, late, cut or garbled: each ends by name, no effect comes twice.
+"""Hundreds of runs on models whose replies are lost, late, cut or garbled: each ends by name, no effect comes twice.
 
 Each seed is one run of its own: another call mode, other tools that fail, other accidents in 30 % of the replies. The
 model is asked through `Retried` and `CircuitBreaker`, whose waiting only moves a clock of the test.
@@ -7,7 +7,7 @@ model is asked through `Retried` and `CircuitBreaker`, whose waiting only moves 
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from surefoot.types.ports import JournalStore, Model, Tool
 
 pytestmark = pytest.mark.anyio
 
-SEEDS = 500
+SEEDS = 240
 MODES: tuple[CallMode, ...] = ("native", "schema", "text")
 ENDS = {"completed", "completed_partial", "stopped", "failed", "paused"}
 MOST_STEPS = 12
@@ -147,11 +147,6 @@ class World:
         return f"Thought: over\nFinal Answer: {text}" if (request.mode, self.reasoner) == ("text", "react") else text
 
 
-def cases() -> Iterator[tuple[str, int]]:
-    """The seeds, shared out among the reasoners that there are."""
-    return ((KNOWN[seed % len(KNOWN)], seed) for seed in range(SEEDS))
-
-
 async def events_of(store: JournalStore, run: Run) -> list[Event]:
     records, wrong = await store.read_recorded(run.id)
     assert wrong == ""
@@ -192,7 +187,7 @@ async def test_chaos_ends_by_name_and_repeats_nothing(reasoner: str, tmp_path: P
     ends: Counter[str] = Counter()
     accidents: Counter[Accident] = Counter()
     effects = 0
-    for seed in (seed for name, seed in cases() if name == reasoner):
+    for seed in range(KNOWN.index(reasoner), SEEDS, len(KNOWN)):
         world = World(seed, reasoner)
         store = sqlite if seed % 7 == 0 else memory
         run = await one_run(world, store)
@@ -210,11 +205,6 @@ async def test_chaos_ends_by_name_and_repeats_nothing(reasoner: str, tmp_path: P
     assert ends["paused"] + ends["failed"] < ends.total() / 2, ends
     assert effects > ends.total() / 2
     assert set(accidents) == set(ACCIDENTS)
-
-
-def test_all_seeds_are_run() -> None:
-    assert len(set(cases())) == SEEDS
-    assert {name for name, _ in cases()} == set(KNOWN)
 
 
 async def accidents_of(seed: int, share: float = 0.3) -> tuple[list[Accident], list[str]]:

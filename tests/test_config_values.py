@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cases import each
 from surefoot.agent import Agent
 from surefoot.reasoners import DualModelReasoner, MonoModelReasoner
 from surefoot.service import ModelService
@@ -158,7 +159,7 @@ def test_a_bad_value_is_told_by_its_field_when_it_is_built() -> None:
     assert not [wrong for case in cases if (wrong := _taken(*case))]
 
 
-@pytest.mark.parametrize("kind", BAD, ids=lambda kind: kind.__name__)
+@each("kind", BAD)
 def test_what_is_needed_alone_is_enough_and_frozen(kind: Kind) -> None:
     config = kind(**NEEDED.get(kind, {}))
     assert {field.name for field in fields(config)} == {*BAD[kind]}, "every field has bad values"

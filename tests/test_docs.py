@@ -2,14 +2,14 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from typing import cast
 
 import pytest
+
+from chat_server import Json, calls, chat_server, says
+from processes import ran
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -32,51 +32,24 @@ PLAN = json.dumps(
 )
 
 
-class Teacher(BaseHTTPRequestHandler):
-    """Asks for both scores, then adds up."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:  # the name is the library's
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        message: dict[str, object] = {"role": "assistant", "content": "Together they have 171 points."}
-        if '"steps"' in json.dumps(asked.get("response_format")):  # a plan is asked for
-            message["content"] = PLAN
-        if asked.get("tools") and not any(m["role"] == "tool" for m in asked["messages"]):
-            wanted = [("a", "Alice"), ("b", "Bob")]
-            call = {"name": "exam_score"}
-            message = {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [
-                    {"id": i, "type": "function", "function": {**call, "arguments": json.dumps({"name": n})}}
-                    for i, n in wanted
-                ],
-            }
-        elif "final_answer" in str(asked.get("tools")):
-            message["content"] = '{"sum": 171, "names": ["Alice", "Bob"]}'
-        elif "result" in str(asked.get("response_format")):
-            message["content"] = '{"result": ["Alice", "Bob"]}'
-        body = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name is the library's
-        """Say nothing."""
+def teach(asked: Json) -> Json:
+    """Ask for both scores, then add up."""
+    messages, tools = cast("list[Json]", asked["messages"]), str(asked.get("tools", ""))
+    if '"steps"' in json.dumps(asked.get("response_format")):  # a plan is asked for
+        return says(PLAN)
+    if tools and not any(one["role"] == "tool" for one in messages):
+        return calls(("exam_score", {"name": "Alice"}), ("exam_score", {"name": "Bob"}))
+    if "final_answer" in tools:
+        return says('{"sum": 171, "names": ["Alice", "Bob"]}')
+    if "result" in str(asked.get("response_format")):
+        return says('{"result": ["Alice", "Bob"]}')
+    return says("Together they have 171 points.")
 
 
 @pytest.fixture(scope="module")
 def base_url() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Teacher)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with chat_server(teach) as chat:
+        yield chat.url
 
 
 def test_there_are_examples() -> None:
@@ -91,15 +64,7 @@ def test_an_example_runs(block: str, base_url: str, tmp_path: Path) -> None:
         code = "import asyncio\nasync def example():\n" + re.sub("^", "    ", block, flags=re.MULTILINE)
         code += "\n    await agent.aclose()\nasyncio.run(example())"
     environment = {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "sk-made-up", "SUREFOOT_TRAITS_FILE": ""}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = ran(code, folder=tmp_path, environment=environment)
     assert done.returncode == 0, done.stderr
 
 
@@ -107,15 +72,6 @@ def test_the_first_example_of_the_readme_prints_what_stands_below_it(base_url: s
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)
     assert found is not None
-    (tmp_path / "first.py").write_text(found[1], encoding="utf-8")
     environment = {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "sk-made-up", "SUREFOOT_TRAITS_FILE": ""}
-    done = subprocess.run(
-        [sys.executable, "first.py"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = ran(found[1], folder=tmp_path, environment=environment)
     assert (done.stdout, done.returncode) == (found[2], 0), done.stderr

@@ -7,12 +7,12 @@ import subprocess
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
+from chat_server import calls, chat_server, says
+from processes import ran
 from surefoot.testing.world import plan, step
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -44,56 +44,18 @@ WALKS: dict[str, Sequence[Reply]] = {
 }
 
 
-class Scripted(ThreadingHTTPServer):
-    """A server of OpenAI's wire whose model follows a script."""
-
-    def __init__(self, replies: Sequence[Reply]) -> None:
-        super().__init__(("127.0.0.1", 0), Speak)
-        self.left = list(replies)
-
-
-class Speak(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:  # the name is the library's
-        self.rfile.read(int(self.headers["Content-Length"]))
-        assert isinstance(self.server, Scripted)
-        reply = self.server.left.pop(0)
-        message: dict[str, object] = {"role": "assistant", "content": reply}
-        if not isinstance(reply, str):
-            functions = [{"name": name, "arguments": json.dumps(arguments)} for name, arguments in reply]
-            calls = [{"id": f"c{n}", "type": "function", "function": one} for n, one in enumerate(functions)]
-            message = {"role": "assistant", "content": None, "tool_calls": calls}
-        body = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name is the library's
-        """Say nothing."""
-
-
 @contextmanager
 def speaking(replies: Sequence[Reply], folder: Path) -> Generator[dict[str, str]]:
     """The environment of a process whose model says all of these, one after another."""
-    server = Scripted(replies)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with chat_server(*(says(one) if isinstance(one, str) else calls(*one) for one in replies)) as chat:
         yield {
             "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
             "HOME": str(folder),
-            "OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_port}/v1",
+            "OPENAI_BASE_URL": chat.url,
             "OPENAI_API_KEY": "sk-made-up",
         }
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-    assert not server.left
+    assert not chat.script
 
 
 def output_of(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str:
@@ -122,4 +84,5 @@ def test_what_a_page_says_comes_out(page: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("script", "code", "told"), RECIPES)
 def test_a_recipe_prints_what_stands_below_it(script: str, code: str, told: str, tmp_path: Path) -> None:
     with speaking(json.loads(script or "[]"), tmp_path) as environment:
-        assert output_of([sys.executable, "-W", "error", "-c", code], tmp_path, environment) == told
+        done = ran(code, folder=tmp_path, environment=environment)
+    assert (done.stdout, done.returncode) == (told, 0), done.stderr

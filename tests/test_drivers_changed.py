@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from cases import each
 from random_plans import Driver, Setting, World
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
@@ -88,7 +89,9 @@ def test_a_run_that_changed_drivers_anywhere_is_what_it_would_have_been(
     recorded: dict[str, list[Event]], name: str
 ) -> None:
     events = recorded[name]
-    check(events, range(1, len(events)), replays=True)
+    check(
+        events, range(1 + len(name) % 3, len(events), 3), replays=True
+    )  # of runs that are alike, all places between them
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -102,7 +105,7 @@ def test_the_summary_of_a_run_is_that_of_its_parts_whoever_drove_them(
         assert replace(after, started_at=0.0) == replace(lines(events), started_at=0.0), cut
 
 
-@pytest.mark.parametrize("seed", range(PLANS))
+@each("seed", range(PLANS))
 def test_so_are_runs_with_random_plans(seed: int) -> None:
     random = Random(seed)  # noqa: S311
     setting = Setting(seed, random.randint(1, 6), random.randint(1, 3), failing=random.choice((0, 20, 50)))

@@ -7,6 +7,7 @@ is not allowed without it. A run with all stages crashes at every append, and is
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -14,7 +15,7 @@ import anyio
 import orjson
 import pytest
 
-from cases import cases
+from cases import cases, each
 from records import events_of
 from scenes import Row, play, said, scenes
 from staged import (
@@ -479,27 +480,27 @@ SCENES: dict[str, tuple[str, Steps, str]] = {
 
 
 @pytest.mark.parametrize("scene", SCENES)
-@pytest.mark.parametrize("stage", ON)
-@pytest.mark.parametrize("way", [*BAD, "yes"])
-async def test_a_stage_never_allows_more_than_there_is_without_it(scene: str, stage: str, way: str) -> None:
+async def test_a_stage_never_allows_more_than_there_is_without_it(scene: str) -> None:
     task, steps, text = SCENES[scene]
     without = await told(task, steps, GuardConfig(), text=text)
-    stages = YES if way == "yes" else dict.fromkeys(NOTHING, BAD[way])
-    made = await told(task, steps, ON[stage], stages, text=text)
-    before, after = without.decisions(), made.decisions()
-    assert before.keys() >= after.keys()
-    for call_id, decision in after.items():
-        assert STRICTNESS[decision.kind] >= STRICTNESS[before[call_id].kind], call_id
-    assert {*made.world.done} <= {*without.world.done}
-    if stage == "judge" and way != "yes" and without.world.done:
-        assert made.world.done == []  # a judge who cannot be asked leaves it to a person
-        assert made.of(JudgementMade)[0].asking.failure
-    if stage == "anchor" and way != "yes":
-        assert after == before  # the rules' anchor alone
-        last = made.of(IntentAnchored)[-1]
-        assert last.asking is not None
-        assert last.asking.failure
-    assert made.run.status in ("completed", "paused")
+    before = without.decisions()
+    for stage, way in product(ON, [*BAD, "yes"]):
+        case = f"{stage}, {way}"
+        made = await told(task, steps, ON[stage], YES if way == "yes" else dict.fromkeys(NOTHING, BAD[way]), text=text)
+        after = made.decisions()
+        assert before.keys() >= after.keys(), case
+        for call_id, decision in after.items():
+            assert STRICTNESS[decision.kind] >= STRICTNESS[before[call_id].kind], (case, call_id)
+        assert {*made.world.done} <= {*without.world.done}, case
+        if stage == "judge" and way != "yes" and without.world.done:
+            assert made.world.done == [], case  # a judge who cannot be asked leaves it to a person
+            assert made.of(JudgementMade)[0].asking.failure
+        if stage == "anchor" and way != "yes":
+            assert after == before, case  # the rules' anchor alone
+            last = made.of(IntentAnchored)[-1]
+            assert last.asking is not None
+            assert last.asking.failure
+        assert made.run.status in ("completed", "paused"), case
 
 
 # --- crashes
@@ -559,7 +560,7 @@ def test_what_the_stages_found_is_told_in_lines() -> None:
 # --- settings
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value"),
     [
         ("anchor", "llm"),

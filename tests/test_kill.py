@@ -2,14 +2,13 @@
 
 import json
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from processes import ran
 from surefoot import Agent, LoopConfig, SqliteJournal, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
@@ -23,7 +22,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 PROGRAM = """
 import asyncio, os, sys
-sys.path.insert(0, sys.argv[1])
 from test_kill import agent_on
 from surefoot.testing.journals import CrashingStore
 from surefoot import SqliteJournal
@@ -33,8 +31,8 @@ class Killed(CrashingStore):
     def when_it_comes(self):
         os._exit(9)
 
-folder = Path(sys.argv[2])
-store = Killed(SqliteJournal(folder / "journal.db"), int(sys.argv[3]), sys.argv[4])
+folder = Path(sys.argv[1])
+store = Killed(SqliteJournal(folder / "journal.db"), int(sys.argv[2]), sys.argv[3])
 run = asyncio.run(agent_on(folder, store).run("go", run_id="r"))
 print(run.status)
 """
@@ -95,8 +93,7 @@ async def test_a_killed_process_loses_nothing_and_repeats_nothing(tmp_path: Path
     for at in range(1, 40):
         folder = tmp_path / str(at)
         folder.mkdir()
-        command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(folder), str(at), when]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: ASYNC221  # the test waits for its death
+        done = ran(PROGRAM, str(folder), str(at), when)
         if done.returncode == 0:
             assert done.stdout.strip() == "completed"
             assert at > 5
@@ -113,14 +110,13 @@ async def test_a_killed_process_loses_nothing_and_repeats_nothing(tmp_path: Path
 
 APPROVED = """
 import asyncio, os, signal, sys
-sys.path.insert(0, sys.argv[1])
 from test_kill import payer
 from pathlib import Path
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
-asyncio.run(payer(Path(sys.argv[2]), sys.argv[3], die).resume("r"))
+asyncio.run(payer(Path(sys.argv[1]), sys.argv[2], die).resume("r"))
 """
 
 
@@ -160,8 +156,7 @@ async def test_what_was_approved_killed_and_not_done_is_made_once(tmp_path: Path
     for call in reversed(run.waiting):
         await agent.approve("r", call.id, by="Ada")
     for _ in range(2):  # it dies again when it is made again
-        command = [sys.executable, "-c", APPROVED, str(Path(__file__).parent), str(tmp_path), reasoner]
-        died = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: ASYNC221  # the test waits for its death
+        died = ran(APPROVED, str(tmp_path), reasoner)
         assert died.returncode == -signal.SIGKILL, died.stderr
         run = await agent.resume("r")
         assert (run.status, run.reason) == ("paused", "in_doubt")
@@ -194,9 +189,5 @@ print(run.status, run.reason)
 
 
 def test_a_read_that_ends_the_process_each_time_is_not_tried_for_ever(tmp_path: Path) -> None:
-    def said(how: str) -> str:
-        command = [sys.executable, "-c", DEADLY, str(tmp_path / "journal.db"), how]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout.strip()
-
-    told = [said(how) for how in ("run", *["resume"] * 4)]
+    told = [ran(DEADLY, str(tmp_path / "journal.db"), how).stdout.strip() for how in ("run", *["resume"] * 4)]
     assert told == [*["looked"] * 3, *["paused in_doubt"] * 2]

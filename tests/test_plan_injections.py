@@ -11,9 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-import pytest
-
-from cases import cases
+from cases import cases, each
 from surefoot import Agent, LoopConfig, tool
 from surefoot.run import Run
 from surefoot.testing.models import ScriptedModel
@@ -180,7 +178,7 @@ ATTACKS: dict[str, tuple[Task, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@each("name", ATTACKS)
 def test_no_injected_order_reaches_a_tool_or_a_target_that_the_user_did_not_name(name: str) -> None:
     task, replies = ATTACKS[name]
     world = World()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import pytest
 from pydantic import Field
@@ -17,7 +17,15 @@ from surefoot import Agent, Budget, LoopConfig, MemoryJournal, SqliteJournal, bu
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.errors import ConfigError
-from surefoot.types.events import CallEnded, CallJudged, Event, ModelReplied, PreHydrationComplete, ReferencesFound
+from surefoot.types.events import (
+    CallEnded,
+    CallJudged,
+    CallStarted,
+    Event,
+    ModelReplied,
+    PreHydrationComplete,
+    ReferencesFound,
+)
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.messages import ModelRequest
 from surefoot.types.outcomes import Deny
@@ -72,6 +80,7 @@ async def fetched(
 
 
 async def test_references_are_read_before_the_first_model_call_and_stand_before_the_task() -> None:
+    """adv-role: as the user, before the words of the user."""
     world, store, model = World(), MemoryJournal(), ScriptedModel(["done"])
     run = await Agent(model, world.tools(), config=resolving(), journal=store).run(TASK)
     assert run.status == "completed"
@@ -149,6 +158,7 @@ async def test_arguments_that_the_tool_does_not_take_are_never_sent() -> None:
 
 
 async def test_items_and_calls_have_the_same_ids_and_what_is_refused_keeps_no_credentials() -> None:
+    """adv-url-userinfo"""
     task = "Close #3, then compare https://joe:SECRET@example.org with ./notes.md and https://example.org/a."
     told, events = await fetched(task=task)
     (found,) = [event for event in events if isinstance(event, ReferencesFound)]
@@ -222,9 +232,30 @@ async def test_a_question_about_a_reference_never_pauses_a_run() -> None:
 
 
 async def test_what_a_policy_forbids_says_so() -> None:
+    """adv-gate-denies"""
     limit = SecurityConstraint("c1", "forbid", "No pages.", Condition(tool_name="page"))
-    told, _ = await fetched(config=replace(resolving(), guard=GuardConfig(constraints=(limit,))))
+    told, events = await fetched(config=replace(resolving(), guard=GuardConfig(constraints=(limit,))))
     assert told.items[1].error.startswith("denied by policy: ")
+    assert [event.call_id for event in events if isinstance(event, CallStarted)] == ["0.0"]
+
+
+async def test_the_event_says_what_was_left_out() -> None:
+    """adv-cap-overflow-reported, adv-very-long"""
+    told, _ = await fetched(config=resolving(max_references=2, max_input_chars=20), task="#1 #2 #3 #4 " + "far " * 9)
+    assert ([item.value for item in told.items], told.references_dropped) == (["#1", "#2"], 2)
+    assert told.scan_truncated
+    assert not (await fetched(config=resolving(max_input_chars=20), task="#1"))[0].scan_truncated
+
+
+async def test_a_run_that_is_taken_up_again_fetches_nothing_again() -> None:
+    """adv-resume: what is in the journal counts, and so the model reads the same."""
+    world, store = World(), MemoryJournal()
+    ends, again = ScriptedModel([]), ScriptedModel(["done"])
+    run = await Agent(ends, world.tools(), config=resolving(), journal=store).run(TASK)
+    assert (run.status, len(world.asked)) == ("failed", 2), "the script is over"
+    run = await Agent(again, world.tools(), config=resolving(), journal=store).resume(run.id)
+    assert (run.status, len(world.asked)) == ("completed", 2)
+    assert again.requests[0].messages[0].content.startswith("[PRE_HYDRATED_CONTEXT]")
 
 
 async def test_a_resolver_may_be_hidden_from_the_model() -> None:
@@ -256,8 +287,7 @@ async def test_a_thinker_is_told_of_it_and_does_not_read_it() -> None:
     assert "my notes" in "".join(m.content for m in actor.requests[0].messages)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_a_crash_at_any_append_changes_nothing(tmp_path: Path, when: Literal["before", "after"]) -> None:
+async def test_a_crash_at_any_append_changes_nothing(tmp_path: Path) -> None:
     def model() -> FunctionModel:
         def reply(request: ModelRequest) -> Scripted:
             return "done" if "my notes" in request.messages[0].content else "nothing was fetched"
@@ -268,7 +298,7 @@ async def test_a_crash_at_any_append_changes_nothing(tmp_path: Path, when: Liter
     await Agent(model(), World().tools(), config=resolving(), journal=counting).run(TASK)
     for death in range(2, counting.appends + 1):
         path = tmp_path / f"{death}.db"
-        broken = CrashingStore(CheckedJournal(SqliteJournal(path)), death, when)
+        broken = CrashingStore(CheckedJournal(SqliteJournal(path)), death, "after" if death % 2 else "before")
         with pytest.raises(Crash):
             await Agent(model(), World().tools(), config=resolving(), journal=broken).run(TASK, run_id="r")
         store = SqliteJournal(path)

@@ -40,6 +40,7 @@ PROFILE = LoopConfig(tool_profile=ToolProfile(include=["web_*"]))
 
 @pytest.mark.parametrize("mode", ["native", "text"])
 async def test_a_hidden_tool_that_is_called_anyway_is_refused_and_never_runs(mode: CallMode) -> None:
+    """adv-hidden-tool-called"""
     ran.clear()
     text = 'Action: shell\nAction Input: {"command": "ls"}'
     reply = calls(("shell", {"command": "ls"})) if mode == "native" else text
@@ -145,7 +146,15 @@ async def test_a_fork_that_is_refused_leaves_no_run() -> None:
     assert [summary.run_id for summary in await store.runs()] == [run.id]
 
 
+def test_no_setting_can_force_a_tool_that_the_profile_hides() -> None:
+    """adv-tool-choice-hidden: there is no forced choice, so it cannot be written."""
+    with pytest.raises(TypeError, match="tool_choice"):
+        LoopConfig(tool_profile=ToolProfile(include=["a"]), tool_choice="b")  # type: ignore[call-arg]  # that is asked
+
+
 async def test_more_drops_than_are_named_are_told_of_and_so_is_a_hidden_resolver() -> None:
+    """adv-tool-profile-hides-resolver"""
+
     def made(name: str) -> object:
         async def fetch(url: str) -> str:
             return url

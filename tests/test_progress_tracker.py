@@ -24,6 +24,7 @@ def test_the_example_of_the_specification_holds() -> None:
 
 
 def test_100_records_at_once_count_100_and_give_one_first_stop() -> None:
+    """adv-concurrency: the tracker is one for all threads and tasks."""
     tracker = ProgressTracker(StepIterationConfig(max_reattempts_per_step=3))
     with ThreadPoolExecutor(16) as pool:
         waiting = [pool.submit(tracker.record_and_check, "s", "e" * at * 9) for at in range(100)]
@@ -33,6 +34,7 @@ def test_100_records_at_once_count_100_and_give_one_first_stop() -> None:
 
 
 def test_beginning_succeeding_and_resetting_clear_a_step() -> None:
+    """adv-success-output"""
     for clear in (ProgressTracker.begin_step, ProgressTracker.succeed, ProgressTracker.reset):
         tracker = ProgressTracker()
         tracker.record("s", "e")
@@ -40,6 +42,13 @@ def test_beginning_succeeding_and_resetting_clear_a_step() -> None:
         clear(tracker, "s")
         assert tracker.count("s") == 0
         assert tracker.check("s").decision == "continue"
+
+
+def test_a_step_that_nobody_began_is_begun_by_its_first_error_and_stops() -> None:
+    """adv-unknown-step: a forgotten or misspelt begin must not switch the protection off."""
+    tracker = ProgressTracker(StepIterationConfig(max_reattempts_per_step=2))
+    found = [tracker.record_and_check("typo_step", "e") for _ in range(3)]
+    assert [(one.decision, one.first) for one in found] == [("continue", False), ("stop", True), ("stop", False)]
 
 
 def test_a_call_may_be_a_name_or_any_json_value() -> None:

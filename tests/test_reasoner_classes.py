@@ -6,6 +6,7 @@ import asyncio
 import json
 import pickle
 from contextlib import suppress
+from itertools import product
 from typing import Literal
 
 import pytest
@@ -434,11 +435,7 @@ async def test_an_interrupted_or_paused_attempt_is_resumed_and_never_retried() -
     assert len(await store.runs()) == 1
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("at", range(1, 12))
-async def test_wherever_a_process_dies_the_next_attempt_comes_to_the_same_answer_or_asks(
-    at: int, when: Literal["before", "after"]
-) -> None:
+async def test_wherever_a_process_dies_the_next_attempt_comes_to_the_same_answer_or_asks() -> None:
     sent: list[str] = []
 
     @tool
@@ -451,21 +448,24 @@ async def test_wherever_a_process_dies_the_next_attempt_comes_to_the_same_answer
         is_done = request.messages[-1].role == "tool" or "Done already" in request.messages[0].content
         return DONE if is_done else calls(("note", {"text": "a"}))
 
-    store = MemoryJournal()
     task = Task("Note a.", job="j")
-    with suppress(Crash):
-        dying = CrashingStore(store, at, when)
-        await MonoModelReasoner(FunctionModel(reply), [note], journal=dying).infer(task)
-    second = MonoModelReasoner(FunctionModel(reply), [note], journal=store)
-    try:
-        answer = await second.infer(task)
-    except NoAnswer as none:
-        run = none.run
-    else:
-        run = answer.run
-        assert (answer.deliverable.output, sent) == ("171", ["a"])
-    assert (run.status, run.reason) in [("completed", ""), ("paused", "in_doubt")]
-    assert len(sent) <= 1
+    deaths: tuple[Literal["before", "after"], ...] = ("before", "after")
+    for at, when in product(range(1, 12), deaths):
+        sent.clear()
+        store = MemoryJournal()
+        with suppress(Crash):
+            dying = CrashingStore(store, at, when)
+            await MonoModelReasoner(FunctionModel(reply), [note], journal=dying).infer(task)
+        second = MonoModelReasoner(FunctionModel(reply), [note], journal=store)
+        try:
+            answer = await second.infer(task)
+        except NoAnswer as none:
+            run = none.run
+        else:
+            run = answer.run
+            assert (answer.deliverable.output, sent) == ("171", ["a"]), (at, when)
+        assert (run.status, run.reason) in [("completed", ""), ("paused", "in_doubt")], (at, when)
+        assert len(sent) <= 1, (at, when)
 
 
 async def test_two_operators_and_two_reasoners_at_once_share_nothing() -> None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pytest
 from mcp_types import Tool as McpTool
 
+from cases import each
 from scenes import Row, Words, scenes
 from scenes import play as play_row
 from surefoot import Agent, Attachment, Budget, LoopConfig, Run, Task, UsageError, tool
@@ -307,7 +308,7 @@ def test_a_plan_that_cannot_be_meant_is_refused_when_it_is_built(fault: str) -> 
         Task("Go.", steps=FAULTS[fault])
 
 
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         {"step_id": "a b", "tool_id": "x"},
@@ -581,19 +582,18 @@ async def test_a_run_that_dies_at_any_record_comes_to_the_same_end() -> None:
     assert (wanted.status, wanted.answer) == ("completed", "Take the Lutetia.")
     assert counted.appends > 20
     for at in range(1, counted.appends + 1):
-        for when in ("before", "after"):
-            store, world = CheckedJournal(MemoryJournal()), World()
-            with pytest.raises(Crash):
-                await begun(CrashingStore(store, at, when), world)
-            agent = Agent(FunctionModel(replies), tools=world.tools(), journal=store)
-            run = await agent.resume("r") if await store.runs() else await agent.run(HOTELS, run_id="r")
-            assert (run.status, run.answer) == (wanted.status, wanted.answer), (at, when)
-            events = [record.event for record in (await store.read_recorded("r"))[0]]
-            assert [e.attempt for e in of(ReasoningStepViolated, events)] == [1, 2, 3], (at, when)
-            assert [e.step_id for e in of(ReasoningStepCompleted, events)] == ["choose", "answer"]
-            assert "book Ritz" not in world.ran
-            assert len(refused(events)) == len(of(ModelReplied, events)[2].message.calls)
-            assert replay(events).differs_at is None
+        store, world = CheckedJournal(MemoryJournal()), World()
+        with pytest.raises(Crash):
+            await begun(CrashingStore(store, at, "after" if at % 2 else "before"), world)
+        agent = Agent(FunctionModel(replies), tools=world.tools(), journal=store)
+        run = await agent.resume("r") if await store.runs() else await agent.run(HOTELS, run_id="r")
+        assert (run.status, run.answer) == (wanted.status, wanted.answer), at
+        events = [record.event for record in (await store.read_recorded("r"))[0]]
+        assert [e.attempt for e in of(ReasoningStepViolated, events)] == [1, 2, 3], at
+        assert [e.step_id for e in of(ReasoningStepCompleted, events)] == ["choose", "answer"]
+        assert "book Ritz" not in world.ran
+        assert len(refused(events)) == len(of(ModelReplied, events)[2].message.calls)
+        assert replay(events).differs_at is None
 
 
 async def test_a_tool_step_that_runs_out_of_time_says_timeout() -> None:

@@ -6,9 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import get_type_hints
 
-import pytest
-
 import surefoot
+from cases import each
 from surefoot import DualModelReasoner, FunctionCallResult, ModelMessage, ModelService, MonoModelReasoner, Task
 from surefoot.reasoners import Answer
 from surefoot.recall import ReasonerMemory
@@ -32,7 +31,7 @@ TABLES: list[
 ]
 
 
-@pytest.mark.parametrize(("method", "parameters", "is_async"), TABLES, ids=lambda it: getattr(it, "__qualname__", ""))
+@each(("method", "parameters", "is_async"), TABLES)
 def test_a_method_has_the_signature_of_the_seed(
     method: Callable[..., object], parameters: Mapping[str, object], *, is_async: bool
 ) -> None:

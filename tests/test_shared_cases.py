@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -67,3 +68,30 @@ def test_a_configuration_that_is_refused_is_told() -> None:
     case = {"id": "a", "input": "x", "config": {"custom_patterns": [{"ref_type": "x", "pattern": "("}]}}
     results = symbiont_prehydrate({"extraction": [case], "adversarial": [], "hydration": []})
     assert "pattern='('" in cast("Mapping[str, str]", results["a"])["config_error"]
+
+
+SCORED = {
+    "tool_profile": {"visible", "config_error", "must_report_dropped", "warn", "or"},
+    "progress": {"last", "config_error"},
+    "prehydrate": {"extracted"},
+    "conventions": set[str](),
+}
+"""What the scorer of the shared cases compares, of what a case calls right."""
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared conformance cases are not beside this checkout")
+def test_every_case_that_is_told_in_words_has_a_test_that_names_it() -> None:
+    named = re.compile(r'''def test_\w+\([^"]*:\n +"""([^"]*)"""''')
+    texts = [path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("test_*.py")]
+    tested = {one for text in texts for told in named.findall(text) for one in re.findall(r"adv-[\w-]+", told)}
+    in_words: set[str] = set()
+    for primitive, scored in SCORED.items():
+        data = json.loads((SHARED / f"symbiont_{primitive}.json").read_text(encoding="utf-8"))
+        mine = {
+            str(case["id"])
+            for case in data["adversarial"]
+            if not case.get("mechanical", True) or (isinstance(case["right"], dict) and {*case["right"]} - scored)
+        }
+        assert mine, "the file has such cases"
+        in_words |= mine
+    assert in_words - tested == set()

@@ -469,7 +469,7 @@ SCENES: dict[str, tuple[str, tuple[Scripted, ...], str]] = {
 
 @pytest.mark.parametrize("scene", SCENES)
 @pytest.mark.parametrize("way", BAD)
-@pytest.mark.parametrize("config", [ON, DIRECT], ids=["guidance", "direct"])
+@pytest.mark.parametrize("config", [ON, DIRECT])
 async def test_speculation_never_allows_more_than_there_is_without_it(
     scene: str, way: str, config: GuardConfig
 ) -> None:

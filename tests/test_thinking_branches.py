@@ -64,7 +64,7 @@ async def told(  # noqa: PLR0917  # a run in the order in which it goes
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("name", [*THOUGHTS, RESPONSE])
-@pytest.mark.parametrize("config", GUARDS, ids=IDS)
+@pytest.mark.parametrize("config", GUARDS)
 async def test_a_call_in_a_branch_of_words_is_refused(task: str, name: str, config: GuardConfig) -> None:
     """It is asked for again as often as a step of a plan is, and no tool is offered until there are words."""
     bad = calls(pay(MINE))
@@ -80,7 +80,7 @@ async def test_a_call_in_a_branch_of_words_is_refused(task: str, name: str, conf
 
 
 @pytest.mark.parametrize("name", [THOUGHTS[0], RESPONSE])
-@pytest.mark.parametrize("config", GUARDS, ids=IDS)
+@pytest.mark.parametrize("config", GUARDS)
 @pytest.mark.parametrize("reasoner", ["react", "mono"])
 async def test_after_the_retries_words_are_asked_for_once_out_of_fresh_messages(
     name: str, config: GuardConfig, reasoner: str
@@ -114,7 +114,7 @@ IN_TEXT = {
 
 @pytest.mark.parametrize("mode", ["text", "schema"])
 @pytest.mark.parametrize("name", [THOUGHTS[0], RESPONSE])
-@pytest.mark.parametrize("config", GUARDS, ids=IDS)
+@pytest.mark.parametrize("config", GUARDS)
 async def test_a_call_written_as_text_does_not_run_either(name: str, config: GuardConfig, mode: CallMode) -> None:
     made = await told(TASKS[0], (IN_TEXT[mode],) * 3, name, config, mode=mode, isolated="nothing was paid", always=True)
     assert made.world.done == []
@@ -142,7 +142,7 @@ async def test_a_response_ends_an_agent_step_with_its_words(task: str) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("config", GUARDS, ids=IDS)
+@pytest.mark.parametrize("config", GUARDS)
 async def test_a_thought_is_no_answer_and_the_run_goes_on(task: str, config: GuardConfig) -> None:
     made = await told(task, ("It has to be paid.", calls(pay(MINE)), "paid"), THOUGHTS[0], config)
     assert (made.run.status, made.run.answer, made.world.done) == ("completed", "paid", [(MINE, 900)])

@@ -9,85 +9,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
 import pytest
 
+from chat_server import ChatServer, Json, calls, chat_server, says
 from processes import COMMAND, LIMIT_S
 from surefoot.cli import main
 
-Json = dict[str, object]
+__all__ = ("ChatServer", "calls", "chat_server", "says")  # which tests have from here too
 
 DATA = Path(__file__).parent.parent / "data"
-
-
-@dataclass
-class ChatServer:
-    """Answers chat completions from a list, one a request; an entry that is a number is a status without a reply."""
-
-    script: list[Json | int]
-    port: int = 0
-    bodies: list[Json] = field(default_factory=list[Json])
-
-    @property
-    def model(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1#m"
-
-    def reply(self, body: Json) -> tuple[int, Json]:
-        self.bodies.append(body)
-        said = self.script.pop(0) if self.script else 500
-        if isinstance(said, int):
-            return said, {"error": {"message": f"status {said}", "type": "test"}}
-        choice = {"index": 0, "message": said, "finish_reason": "tool_calls" if said.get("tool_calls") else "stop"}
-        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-        return 200, {"id": "r", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
-
-
-def says(text: str) -> Json:
-    return {"role": "assistant", "content": text}
-
-
-def calls(*wanted: tuple[str, Json], text: str = "") -> Json:
-    made = [
-        {"id": f"c{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        for at, (name, arguments) in enumerate(wanted)
-    ]
-    return {"role": "assistant", "content": text, "tool_calls": made}
-
-
-@contextmanager
-def chat_server(*script: Json | int) -> Generator[ChatServer]:
-    chat = ChatServer(list(script))
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            length = int(self.headers["Content-Length"])
-            status, body = chat.reply(cast("Json", json.loads(self.rfile.read(length))))
-            data = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002, ARG002 - as the base class has it
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    chat.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield chat
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @dataclass(frozen=True)

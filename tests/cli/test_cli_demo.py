@@ -47,9 +47,7 @@ def test_an_entry_has_to_follow_the_convention_of_its_folder(
     assert ("✓ right" in done.stdout, done.returncode == 0) == (is_right, is_right), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("answer", "is_right"), [("4 tickets at 17 francs: 68", True), ("68 or 72", False), ("It is 4.", False)]
-)
+@pytest.mark.parametrize(("answer", "is_right"), [("4 tickets at 17 francs: 68", True), ("68 or 72", False)])
 def test_a_page_and_a_file_are_fetched_before_the_question_is_asked(
     answer: str, monkeypatch: pytest.MonkeyPatch, *, is_right: bool
 ) -> None:

@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 from cli_world import Command
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surefoot.cli.suggest import suggest
@@ -127,11 +127,7 @@ def specs(
     )
 
 
-QUICK = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
 @given(st.lists(specs(ODD, ODD), max_size=3, unique_by=lambda spec: spec.name))
-@QUICK
 def test_whatever_tools_are_called_the_page_says_what_is_declared_and_believes_nothing_else(
     tmp_path: Path, given: list[ToolSpec]
 ) -> None:
@@ -172,7 +168,6 @@ STRICT = {"allow": 0, "ask": 1, "deny": 2}
 
 
 @given(specs(), WORDS, st.lists(st.dictionaries(PARAMETERS, VALUES, max_size=4), min_size=1, max_size=3))
-@settings(QUICK, max_examples=250)
 def test_no_call_is_let_through_for_a_page_that_nobody_has_read(
     tmp_path: Path, spec: ToolSpec, words: str, calls: list[dict[str, object]]
 ) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import cases
@@ -90,7 +90,6 @@ LENGTHS = st.sampled_from([0, 20, 160, 700, 4_000, 16_000])
 STEPS = st.lists(st.tuples(st.lists(LENGTHS, max_size=3), LENGTHS, st.booleans()), min_size=1, max_size=25)
 
 
-@settings(max_examples=80, deadline=None)
 @given(STEPS, st.sampled_from([1_000, 3_000, 9_000, 30_000]), st.sampled_from(["native", "schema", "text"]))
 def test_every_request_fits_and_no_call_loses_its_result(
     steps: list[tuple[list[int], int, bool]], window: int, mode: CallMode

@@ -13,8 +13,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from cases import each
 from scenes import Row, config_of
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import announce, durability, next_moves, standing
@@ -132,7 +131,7 @@ def told(move: Move) -> str:
             return repr(move)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["why"])
+@each("row", ROWS)
 def test_events_in_moves_out(row: Row) -> None:
     state = begun(row.get("config", {}), row.get("traits", {}))
     for told_ in row["walk"]:

@@ -1,7 +1,7 @@
 """Results are data: whatever stands in them, nothing of it can act."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surefoot.core.parse.frames import attribute, plain
@@ -25,7 +25,6 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=500, deadline=None)
 @given(st.lists(PIECES, max_size=8).map("".join))
 def test_no_marker_or_label_in_a_result_can_act(text: str) -> None:
     for dialect in ("auto", "react", "tags", "native"):

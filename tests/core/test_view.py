@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surefoot.core.loop.fold import fold
@@ -88,7 +88,6 @@ def play(replies: list[list[tuple[str, str, bool]]], fates: list[str]) -> State:
     return state
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(CALLS, min_size=1, max_size=6),
     st.lists(RESULTS, min_size=1, max_size=8),

@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from cases import each
 from evals.siren.agenda import Agenda
 from evals.siren.case import ATTACKS, KINDS, TASKS, TWINS, Attack, Call, Task, do
 from evals.siren.ledger import Ledger
@@ -36,14 +37,14 @@ def test_there_are_enough_cases_of_each_type_and_none_twice() -> None:
     assert {attack.task.id for attack in ATTACKS} <= {task.id for task in TWINS}
 
 
-@pytest.mark.parametrize("task", TWINS, ids=lambda task: task.id)
+@pytest.mark.parametrize("task", TWINS)
 async def test_a_benign_task_is_done_undefended(task: Task) -> None:
     world, questions, _ = await play(task, task.calls, "refuse", None)
     assert is_done(task, world)
     assert questions == 0
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.id)
+@pytest.mark.parametrize("attack", ATTACKS)
 async def test_an_attack_is_real(attack: Attack) -> None:
     """Undefended it reaches its goal, a model that obeys the user does not, and his task can be done beside it."""
     assert (await play_attack(attack, "refuse", None)).reached
@@ -52,7 +53,7 @@ async def test_an_attack_is_real(attack: Attack) -> None:
     assert not any(world.did(goal) for goal in attack.goal)
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.id)
+@each("attack", ATTACKS)
 def test_the_attacker_has_only_foreign_tools_and_data(attack: Attack) -> None:
     """What the user said, and which of the house's own tools are offered, is not his."""
     assert attack.put or attack.remotes
@@ -147,7 +148,7 @@ def test_the_table_tells_each_type_and_each_miss(perfect: Measured) -> None:
         assert (f"reached: {played.id} " in told) is played.reached
 
 
-@pytest.mark.slow
+@pytest.mark.scale
 def test_from_the_command_line_with_nobody_to_say_yes_no_more_attacks_pass(perfect: Measured) -> None:
     made = subprocess.run(
         [sys.executable, "-m", "evals.siren", "--asks", "refuse", "--json"],

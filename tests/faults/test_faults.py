@@ -23,15 +23,15 @@ def run(program: str, *given: str, limit_s: float) -> str:
 
 
 def test_a_few_kills_leave_every_write_made_once_and_every_run_ended() -> None:
-    run("kills.py", "--kills", "20", "--limit-s", "120", limit_s=240)
+    run("kills.py", "--kills", "8", "--limit-s", "120", limit_s=240)
 
 
 def test_what_workers_do_that_are_killed_stopped_and_talked_to_is_judged_right() -> None:
-    run("trouble.py", "schedules", "--count", "2", limit_s=500)
+    run("trouble.py", "schedules", "--count", "1", limit_s=500)
 
 
 def test_a_server_that_is_killed_and_drained_loses_nothing_and_repeats_nothing() -> None:
-    run("served.py", "--kills", "3", limit_s=500)
+    run("served.py", "--kills", "2", limit_s=500)
 
 
 WITH_POSTGRES = pytest.mark.skipif(
@@ -48,10 +48,12 @@ def test_a_database_that_fails_loses_nothing_and_repeats_nothing() -> None:
 @pytest.mark.parametrize(
     "scene",
     [
-        *("disk-sqlite", "clocks-sqlite"),
+        "disk-sqlite",
+        pytest.param("clocks-sqlite", marks=pytest.mark.scale),
+        *(pytest.param(name, marks=[pytest.mark.postgres, WITH_POSTGRES]) for name in ("outage", "pooler")),
         *(
-            pytest.param(name, marks=[pytest.mark.postgres, WITH_POSTGRES])
-            for name in ("outage", "stall", "slow", "pooler", "failover", "disk", "clocks")
+            pytest.param(name, marks=[pytest.mark.postgres, pytest.mark.scale, WITH_POSTGRES])
+            for name in ("stall", "slow", "failover", "disk", "clocks")
         ),
     ],
 )

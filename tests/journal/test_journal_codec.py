@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from journal_cases import EVERY_KIND, LINES, TOOLS, started
 
+from cases import each
 from surefoot.journal.codec import Record, chain, decode, decode_catalogue, encode, genesis, upgrade
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import JournalError, JournalTooNew
@@ -39,9 +40,7 @@ def test_there_is_a_case_of_every_kind() -> None:
     assert {type(event) for event in EVERY_KIND} == set(get_args(Event))
 
 
-@pytest.mark.parametrize(
-    ("event", "line"), list(zip(EVERY_KIND, LINES, strict=True)), ids=[event.type for event in EVERY_KIND]
-)
+@each(("event", "line"), list(zip(EVERY_KIND, LINES, strict=True)))
 def test_round_trip(event: Event, line: bytes) -> None:
     """A line that differs is a changed form: see `VERSION` in `types/events.py`."""
     body, blob = encode(event)
@@ -174,7 +173,7 @@ def test_the_hash_covers_form_time_body_and_what_went_before() -> None:
     assert len(hashes) == 5
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
     [b"", b"{", b"[]", b"1", b"{}", b'{"type": "Nothing"}', b'{"type": "CallStarted"}', b"\xff", b"[" * 200_000,
      b'{"type": "RunResumed", "by": "x", "config": {"nudges": -1}}'],

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from journal_cases import REPLY, alter, connection_of, fit_heads, read_all, started, story, write
 
@@ -29,7 +29,6 @@ pytestmark = pytest.mark.anyio
 
 RUNS = ("r1", "r2", "r3")
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - hundreds of files, none about the disk
-TWO_HUNDRED = settings(max_examples=200, deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
 
 
 # --- damage
@@ -121,7 +120,6 @@ CUTS = st.lists(
 
 
 @pytest.mark.slow
-@TWO_HUNDRED
 @given(CUTS, st.sampled_from(["closed", "open", "log"]))
 @example([(0.0, "tear", 1)], "closed")
 @example([(0.025123918830675114, "flip", 3)], "closed")
@@ -142,7 +140,6 @@ VALUES = st.integers(-5, 2**62) | st.floats(allow_nan=False) | st.text(max_size=
 
 
 @pytest.mark.slow
-@TWO_HUNDRED
 @given(st.sampled_from(["seq", "at", "version", "body", "hash", "run"]), st.integers(0, 5), VALUES)
 def test_an_altered_record_is_named(column: str, seq: int, value: object) -> None:
     closed, _, _, heads, truth = sound()

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from journal_cases import EVERY_KIND, REPLY, connection_of, read_all, started, story, write
 
@@ -283,7 +283,6 @@ _APPENDS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(appends=_APPENDS, other=st.sampled_from(EVERY_KIND))
 async def test_an_append_that_is_made_again_adds_nothing(
     store: JournalStore, appends: list[tuple[list[Event], float, int]], other: Event

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import get_args
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surefoot.journal.codec import encode_summary, encode_word, summary_of, word_of
@@ -63,13 +63,11 @@ def test_every_kind_of_word_is_tried() -> None:
     assert set(MEMBERS) == set(get_args(Word))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.one_of(*MEMBERS.values()))
 def test_a_word_comes_back(word: Word) -> None:
     assert word_of(encode_word(word)) == word
 
 
-@settings(max_examples=60, deadline=None)
 @given(SUMMARIES)
 def test_a_summary_comes_back(summary: RunSummary) -> None:
     body = encode_summary(summary)

@@ -26,6 +26,7 @@ def values(text: str, kind: str, config: PreHydrationConfig = CONFIG) -> list[st
 
 @cases("knowledge/prefetch_extract")
 def test_a_url_goes_on_to_what_ends_it_and_leaves_the_sentence_its_signs(text: str, expected: list[str]) -> None:
+    """adv-null-byte: no NUL ever comes to a tool."""
     assert values(text, "url") == expected
 
 
@@ -40,6 +41,7 @@ def test_what_only_looks_like_a_url_or_a_file_is_no_reference(text: str) -> None
 
 
 def test_lines_behind_a_file_are_told_apart_from_its_path() -> None:
+    """adv-file-line-col: and `#L10` is no issue."""
     found = extract(["./a.rs:42:7 ./b.py#L10-L20 ./c.py:3 `./d e.py:5` ./f.py:6x"], CONFIG).references
     assert [(ref.value, ref.lines, ref.column) for ref in found] == [
         ("./a.rs", (42, 42), 7),
@@ -142,6 +144,7 @@ def test_text_beyond_the_limit_is_not_read_and_no_word_is_cut_in_two() -> None:
 
 @cases("knowledge/prefetch_extract")
 def test_hostile_text_comes_to_an_end(text: str) -> None:
+    """adv-redos-slashes"""
     many = "https://a" + text * (200_000 // len(text))
     assert len(extract([many], CONFIG).references) <= 10
 

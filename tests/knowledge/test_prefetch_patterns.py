@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from cases import cases
+from cases import cases, each
 from surefoot.knowledge.prefetch.extract import custom_matches, extract
 from surefoot.types.errors import ConfigError
 from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern
@@ -14,12 +14,13 @@ JIRA = ReferencePattern("jira", r"[A-Z]+-\d+")
 
 @cases("knowledge/prefetch_patterns")
 def test_a_pattern_that_cannot_be_meant_is_refused_with_its_place(pattern: str, place: str) -> None:
+    """adv-custom-invalid, adv-custom-redos"""
     with pytest.raises(ConfigError, match=place) as refused:
         ReferencePattern("x", pattern)
     assert refused.value.field == "pattern"
 
 
-@pytest.mark.parametrize("pattern", [
+@each("pattern", [
     r"(\d{1,3}\.){3}\d{1,3}", "(?:a+)?", "[(a+)+]", r"\(a+\)+", r"\141", r"[\1]", "x{}", "(?=a+)b", "(a+)b*",
     "(a|b){1,9}", "(ab{2})+", "(?:foo|bar)?-[0-9]+",
 ])  # fmt: skip
@@ -27,7 +28,7 @@ def test_other_patterns_are_taken(pattern: str) -> None:
     assert ReferencePattern("x", pattern).pattern == pattern
 
 
-@pytest.mark.parametrize("name", ["", "a b", "1a", "a\n", "é", "x" * 65, None, 3])
+@each("name", ["", "a b", "1a", "a\n", "é", "x" * 65, None, 3])
 def test_a_type_is_a_plain_word(name: object) -> None:
     with pytest.raises(ConfigError, match="ref_type"):
         ReferencePattern(name, "a")  # type: ignore[arg-type]  # that is the case

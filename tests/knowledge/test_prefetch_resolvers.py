@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from cases import cases
+from cases import cases, each
 from surefoot.knowledge.prefetch.hydrate import NO_TOOL, Lookup, lookups, planned, refusal
 from surefoot.tools.builtin import builtin_tools
 from surefoot.types.errors import ConfigError
@@ -29,6 +29,7 @@ def argument(parameters: Mapping[str, object], ref_type: str = "url", named: str
 def test_the_value_goes_into_the_argument_that_fits(
     parameters: Mapping[str, object], ref_type: str, named: str | None, expected: str
 ) -> None:
+    """adv-tool-arg-name"""
     assert argument(parameters, ref_type, named) == expected
 
 
@@ -67,7 +68,7 @@ def test_the_default_is_what_the_catalogue_has(tmp_path: str) -> None:
 MADE = {"url": Lookup("web_fetch", "url"), "file": Lookup("file_read", "path")}
 
 
-@pytest.mark.parametrize(("ref", "why"), [
+@each(("ref", "why"), [
     (Reference("issue", "#1"), NO_TOOL), (Reference("url", "https://user:pw@e.com/"), "user name"),
     (Reference("url", "https://user@e.com/"), "user name"),
     (Reference("url", "https://e.com/\u202egnp.exe"), "bidirectional"),

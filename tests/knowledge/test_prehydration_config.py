@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from cases import each
 from surefoot.types.errors import ConfigError
 from surefoot.types.prehydration import MOST_PATTERNS, PreHydrationConfig, ReferencePattern, Resolver
 
@@ -33,7 +34,7 @@ def test_no_tools_is_not_the_default() -> None:
     assert PreHydrationConfig(resolution_tools={}).to_json() == {"resolution_tools": {}}
 
 
-@pytest.mark.parametrize(("data", "field"), [
+@each(("data", "field"), [
     ({"custom_pattern": []}, "custom_pattern"), ({"custom_patterns": None}, "custom_patterns"),
     ({"custom_patterns": "ab"}, "custom_patterns"), ({"custom_patterns": [{"ref_type": "x"}]}, "custom_patterns"),
     ({"custom_patterns": [{"ref_type": "x", "pattern": "a", "flags": "i"}]}, "custom_patterns.flags"),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from surefoot.models.encoder import BEGIN, END, UNKNOWN, LocalEncoder, WordPiece
 from surefoot.models.files import ENCODER, VOCABULARY, is_present, weights_file
 from surefoot.types.errors import ConfigError, ModelError
@@ -92,7 +93,7 @@ def pieces(text: str, most: int = 128) -> list[str]:
     return ["?" if number == UNKNOWN else PIECES[number - 1000] for number in numbers[1:-1]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "found"),
     [
         ("The plays", ["the", "play", "##s"]),

@@ -2,9 +2,9 @@
 
 import json
 
-import pytest
 from conversations import STEP
 
+from cases import each
 from surefoot.models.grammar import close, grammar_schema, is_strict
 
 
@@ -38,7 +38,7 @@ def test_a_schema_for_claudes_grammar() -> None:
     assert close({"anyOf": [given, constant]}) == {"anyOf": [taken, constant]}
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "expected"),
     [
         ({"type": "string", "pattern": "^(?=x)", "format": "made-up", "title": "T"}, {"type": "string"}),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.http_model import HttpModel
 from surefoot.models.names import PROVIDERS, is_local_url, resolve
@@ -49,7 +50,7 @@ def test_a_base_url_comes_from_the_caller_or_the_environment() -> None:
     assert resolve("deepseek:m", environment={"DeepSeek": KEY}).name == "deepseek:m"  # the second variable
 
 
-@pytest.mark.parametrize("name", [*(f"{provider}:m" for provider in PUBLIC), "https://a.example/v1#m"])
+@each("name", [*(f"{provider}:m" for provider in PUBLIC), "https://a.example/v1#m"])
 def test_a_missing_key_names_its_variable(name: str) -> None:
     with pytest.raises(ConfigError, match=r"^([A-Z_]+_API_KEY): .* set the environment variable \1"):
         resolve(name, environment={})
@@ -147,7 +148,7 @@ BAD_URLS = (
 )
 
 
-@pytest.mark.parametrize("url", BAD_URLS.split())
+@each("url", BAD_URLS.split())
 def test_no_error_shows_the_user_of_a_url(url: str) -> None:
     for name, base_url in ((f"{url}#m", None), ("m", url), ("openai:m", url), (url, None)):
         with pytest.raises(UsageError) as caught:
@@ -177,7 +178,7 @@ def test_openais_key_goes_to_no_host_that_a_url_names(provider: str) -> None:
             key_at(f"https://{host}/v1")
 
 
-@pytest.mark.parametrize("provider", PUBLIC)
+@each("provider", PUBLIC)
 def test_the_key_of_a_public_service_goes_to_no_other_host(provider: str) -> None:
     row = PROVIDERS[provider]
     environment = dict.fromkeys(row.keys, KEY)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from fake_endpoint import FakeEndpoint, answer, endpoint, refusal, said
 
+from cases import each
 from surefoot import Agent, ConfigError, MemoryJournal, Model, ModelSettings, Run, UsageError, resolve_model, tool
 from surefoot.models.json_edge import items, mapping
 from surefoot.models.names import PROVIDERS
@@ -85,7 +86,7 @@ async def test_what_is_secret_in_headers_and_query_is_shown_nowhere() -> None:
     assert "check `headers`" in ended.detail
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "words"),
     [
         ({"headers": {"X Team": "a"}}, "headers='X Team'"),

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
+from cases import each
 from surefoot.models.traits import EXPIRES_S, LearntTrait, Remembered, dump, known_traits, load, merge, parse, save
 
 WHO = "openai_chat http://localhost/v1 m"
@@ -77,7 +76,7 @@ def test_the_table_of_known_models() -> None:
     assert "reasoning_echo" not in known_traits("api.openai.com", "gpt-5.1")
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "effort", "schema", "temperature"),
     [
         ("claude-3-haiku-20240307", "no", "no", None), ("claude-3-5-sonnet-20241022", "no", "no", None),

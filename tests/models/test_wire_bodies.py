@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wires import WIRES
 
+from cases import each
 from surefoot.models.anthropic import DEFAULT_MAX_TOKENS, wire_id
 from surefoot.models.json_edge import Json, items, mapping
 from surefoot.models.wire import opaque_item
@@ -57,7 +58,7 @@ def test_requests_are_the_recorded_bytes() -> None:
         assert WIRES[row["wire"]].wire("m").body(asked).decode() == row["body"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("wire", "mode", "trait", "gone"),
     [
         (CHAT, "native", "native_tools", "tools"),
@@ -82,8 +83,8 @@ def test_a_trait_drops_its_field(wire: str, mode: CallMode, trait: str, gone: st
     assert gone in usual
 
 
-@pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize(("value", "allowed"), [("on", True), ("off", False), ("no", None), ("", None)])
+@each("wire", WIRES)
+@each(("value", "allowed"), [("on", True), ("off", False), ("no", None), ("", None)])
 def test_parallel_calls_are_spoken_of_by_trait_only(wire: str, value: str, allowed: bool | None) -> None:
     sent = fields(wire, request("question", parallel_calls=value))
     if wire == CLAUDE:
@@ -238,7 +239,7 @@ def test_a_last_word_names_the_tools_of_the_past() -> None:
     assert "tools" not in fields(CLAUDE, replace(request("question"), tools=Catalogue()))
 
 
-@pytest.mark.parametrize(
+@each(
     ("effort", "kind", "limit", "expected"),
     [
         (None, "", None, (DEFAULT_MAX_TOKENS, None, None)),

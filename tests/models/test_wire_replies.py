@@ -5,6 +5,7 @@ import pytest
 from fake_endpoint import Json, completion
 from wires import CLAUDE, FUNCTION_CALL, MESSAGE, REASONING, RESPONSE, THINKING, TOOL_USE, named
 
+from cases import each
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.json_edge import first, mapping
 from surefoot.models.openai_chat import ChatReply, OpenAIChat
@@ -102,7 +103,7 @@ ONE, TWO = [("c1", "f", "{}")], [("c1", "f", "{}"), ("c2", "f", "{}")]
 NO_IDS = [("", "f", "{}"), ("", "g", "{}")]
 
 
-@pytest.mark.parametrize(
+@each(
     ("deltas", "expected"),
     [
         ([{"tool_calls": [first(piece(at, f"c{at}", name="f", arguments="{}")["tool_calls"]) for at in (1, 2)]}],
@@ -124,13 +125,7 @@ NO_IDS = [("", "f", "{}"), ("", "g", "{}")]
         ([piece(0, "c1", name="f", arguments={"a": 1})], [("c1", "f", {"a": 1})]),
         ([piece(0, "c1", name="f")], [("c1", "f", "")]),
         ([{"function_call": {"name": "f", "arguments": "{}"}}], [("", "f", "{}")]),
-    ],
-    ids=[
-        "several in one chunk", "no index", "no index, two calls", "neither index nor id", "index 0 for each",
-        "neither index nor id, objects", "index 0 for each, objects, no id", "index 0 for each, no id",
-        "name repeated, no id", "id and name repeated", "name in pieces", "an object", "no arguments", "the old form",
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_calls_of_every_kind_of_server(deltas: list[Json], expected: list[tuple[str, str, object]]) -> None:
     assert calls(*deltas) == expected
 
@@ -170,7 +165,7 @@ def test_a_refusal_in_pieces() -> None:
     assert caught.value.kind == "refused"
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "finish", "message", "expected"),
     [
         (None, "stop", {}, ("", "stop", ())),
@@ -208,7 +203,7 @@ def test_a_refusal_of_a_whole_reply() -> None:
 # Anthropic, OpenAI Responses
 
 
-@pytest.mark.parametrize(
+@each(
     ("told", "finish"),
     [
         ("end_turn", "stop"), ("stop_sequence", "stop"), ("tool_use", "tool_calls"), ("max_tokens", "length"),

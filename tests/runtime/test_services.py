@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast
 
 import pytest
 
+from cases import each
 from surefoot.agent import Agent
 from surefoot.runtime.act import Line
 from surefoot.runtime.hands import LiveHands
@@ -98,7 +99,7 @@ async def made_by(factory: object) -> tuple[object, RunServices]:
 
 
 class TestFactories:
-    @pytest.mark.parametrize(
+    @each(
         ("key", "value", "makes"),
         [
             (Db, Db, True),
@@ -154,7 +155,7 @@ class TestFactories:
         assert (await made_by(conn))[0] is conn
         assert (conn.entered, conn.closed) == (0, 0)
 
-    @pytest.mark.parametrize(
+    @each(
         ("services", "why"),
         [
             ({"Db": Db()}, "'Db'"),

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import cases
@@ -96,7 +96,6 @@ SNIPPETS = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=120, deadline=None)
 @given(st.lists(SNIPPETS, max_size=10).map("".join), st.data(), st.sampled_from([("native",), ("text",)]))
 def test_in_the_end_the_answer_is_shown(text: str, data: st.DataObject, modes: tuple[CallMode, ...]) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))

@@ -156,22 +156,6 @@ class Story:
         return held[-1]
 
 
-def value(path: str, role: str, text: str, origin: str, **more: Any) -> Json:
-    """A value of a call with where it comes from."""
-    source = {"kind": "", "call_id": "", "seq": None, "text": "", **more.pop("source", {})}
-    return {
-        "path": path,
-        "role": role,
-        "kind": "text",
-        "value": text,
-        "origin": origin,
-        "form": "",
-        "note": "",
-        "source": source,
-        **more,
-    }
-
-
 POLICIES = ("intent", "provenance", "touch", "foreign", "limits", "conformance", "repetition", "rules")
 
 

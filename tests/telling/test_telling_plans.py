@@ -1,15 +1,15 @@
 """A plan as data: each step once and in its place, its edges, its versions and what an edit changed."""
 
-import pytest
 from telling_world import asking, corpus, planned
 
+from cases import each
 from surefoot.telling.layers import layers_of
 from surefoot.telling.plan import plan_of
 from surefoot.telling.tale import tale_of
 from surefoot.types.plan_events import PlanEdited, PlanMade
 
 
-@pytest.mark.parametrize("name", planned())
+@each("name", planned())
 def test_each_step_has_a_place_of_its_own_behind_what_it_needs(name: str) -> None:
     records = planned()[name]
     for cut in range(1, len(records), max(1, len(records) // 6)):
@@ -22,7 +22,7 @@ def test_each_step_has_a_place_of_its_own_behind_what_it_needs(name: str) -> Non
         assert all(one in nodes[end].depends_on for one, end in view.edges)
 
 
-@pytest.mark.parametrize("name", planned())
+@each("name", planned())
 def test_versions_and_edits_name_the_records_that_made_them(name: str) -> None:
     records = planned()[name]
     tale = tale_of(records)

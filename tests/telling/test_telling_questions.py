@@ -5,6 +5,7 @@ import re
 import pytest
 from telling_world import asking, corpus
 
+from cases import each
 from surefoot.core.loop.inbox import digest_of_call
 from surefoot.core.plan.accept import waiting
 from surefoot.core.state.turn import Call
@@ -99,7 +100,7 @@ def test_a_plan_and_a_limit_say_what_waits() -> None:
     assert limit.lines[0].text.startswith("go on(although=")
 
 
-@pytest.mark.parametrize("name", corpus())
+@each("name", corpus())
 def test_what_waits_is_what_is_asked(name: str) -> None:
     tale = tale_of(corpus()[name])
     assert [one.call for one in questions_of(tale)] == [call.id for call in waiting(tale.state)]

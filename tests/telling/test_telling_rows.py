@@ -10,6 +10,7 @@ import orjson
 import pytest
 from telling_world import HOSTILE, corpus, recorded
 
+from cases import each
 from surefoot.telling.row import MOST_CHARS, ROW_CHARS, Row
 from surefoot.telling.rows import rows_of
 from surefoot.telling.tale import NO_TALE, Tale, tale_of
@@ -51,7 +52,7 @@ def test_there_are_runs_of_every_kind() -> None:
     assert kinds >= {"trait", "failure", "word", "warning", "end"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_nothing_in_a_row_is_hidden_and_none_has_two_lines(name: str) -> None:
     for row in told(corpus()[name]):
         for text in texts(row):
@@ -60,7 +61,7 @@ def test_nothing_in_a_row_is_hidden_and_none_has_two_lines(name: str) -> None:
             text.encode()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_run_told_in_parts_has_the_rows_that_it_has_at_once(name: str) -> None:
     records = corpus()[name]
     whole = told(records)
@@ -70,7 +71,7 @@ def test_a_run_told_in_parts_has_the_rows_that_it_has_at_once(name: str) -> None
         assert tale_of(records[cut:], tale) == tale_of(records)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_rows_are_json_and_name_their_record(name: str) -> None:
     records = corpus()[name]
     for row in told(records):

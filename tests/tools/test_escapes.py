@@ -109,6 +109,7 @@ async def prefetched(root: Path, task: str) -> tuple[PreHydrationComplete, int, 
 
 @pytest.mark.parametrize("path", ESCAPES.values(), ids=ESCAPES)
 async def test_the_tool_refuses_it(root: Path, call: Call, path: str) -> None:
+    """adv-file-escape-noext: also where its name is no reference."""
     result = await call(file_read(root), path=written(path, root))
     assert result.kind == "error"
     assert SECRET not in result.content
@@ -117,6 +118,7 @@ async def test_the_tool_refuses_it(root: Path, call: Call, path: str) -> None:
 
 @pytest.mark.parametrize("path", ESCAPES.values(), ids=ESCAPES)
 async def test_named_in_a_task_it_is_not_fetched(root: Path, path: str) -> None:
+    """adv-file-escape, adv-file-symlink"""
     complete, _, sent = await prefetched(root, f'Compare "{written(path, root)}" with ./inside.txt, please.')
     assert SECRET not in sent
     assert PLAIN in sent, "one that is refused holds up no other"
@@ -135,6 +137,7 @@ async def test_what_is_inside_is_read_both_ways(root: Path, call: Call, path: st
 
 
 async def test_a_resolver_that_would_read_anything_is_asked_only_what_the_text_does_not_forbid() -> None:
+    """adv-rtl: what a person reads in an approval or a log is not what would be fetched."""
     asked: list[str] = []
 
     @tool(effect="read")

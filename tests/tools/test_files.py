@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surefoot.tools.builtin import file_tools
@@ -208,7 +208,6 @@ class TestEscapes:
         assert (await call(read, path=".env.example")).content == "A="
         assert (await call(read, path=".env")).is_error
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         st.lists(
             st.sampled_from(

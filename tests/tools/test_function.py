@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, cast
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from cases import each
 from surefoot.tools.call import OutcomeUnknown, ToolFailed
 from surefoot.tools.function import FunctionTool, tool
 from surefoot.types.errors import ConfigError, UsageError
@@ -208,7 +209,7 @@ class TestSignatures:
 
 
 class TestSchemas:
-    @pytest.mark.parametrize(
+    @each(
         ("annotation", "schema"),
         [
             (str, {"type": "string"}),
@@ -326,8 +327,8 @@ class TestCalls:
             return answer(x)
 
         made = [answer, functools.partial(answer), Asked().method, wrapped, hidden]
-        for each in [*(tool(one) for one in made), tool(Asked(), name="asked")]:
-            assert (await call(cast("Tool", each), x=7)).content == "7"
+        for answering in [*(tool(one) for one in made), tool(Asked(), name="asked")]:
+            assert (await call(cast("Tool", answering), x=7)).content == "7"
 
     async def test_a_sync_function_runs_in_a_thread_with_its_context(self, call: Call) -> None:
         variable = contextvars.ContextVar("variable", default="unset")

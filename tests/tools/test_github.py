@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 from served import never, serving
 
+from cases import each
 from surefoot import Agent, LoopConfig, MemoryJournal
 from surefoot.testing.models import ScriptedModel
 from surefoot.tools.call import LONGEST_ERROR
@@ -302,7 +303,7 @@ class TestAddresses:
             assert not (await call(pull, number="4")).is_error
 
 
-@pytest.mark.parametrize("repository", ["", "acme", "acme/", "/logs", "a/b/c", "acme/..", "acme/.", "../logs", "a b/c"])
+@each("repository", ["", "acme", "acme/", "/logs", "a/b/c", "acme/..", "acme/.", "../logs", "a b/c"])
 def test_a_repository_is_an_owner_and_a_name(repository: str) -> None:
     with pytest.raises(ConfigError, match="owner/name"):
         github_tools(repository)

@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel
 from typing_extensions import TypeAliasType
 
+from cases import each
 from surefoot.tools.function import FunctionTool, tool
 from surefoot.tools.signature import Inject
 from surefoot.types.errors import UsageError
@@ -167,9 +168,7 @@ class TestForms:
         assert made.spec.injected == ("db", "ctx", "cache")
         assert (await made.call({"x": 1}, given({Db: DB, Cache: CACHE}))).content == "1 db call cache"
 
-    @pytest.mark.parametrize(
-        "annotation", [object, Any, dict, "dict[str, int]", list[int], Settings, Point, str | None]
-    )
+    @each("annotation", [object, Any, dict, "dict[str, int]", list[int], Settings, Point, str | None])
     def test_what_a_model_fills_stays_the_models(self, annotation: object) -> None:
         class Everything(dict[str, Any]):  # Any: it is never filled
             pass
@@ -200,7 +199,7 @@ class TestOptional:
 
 
 class TestBinding:
-    @pytest.mark.parametrize(("annotation", "known", "why"), [
+    @each(("annotation", "known", "why"), [
         (Db, set[ServiceKey](), "services"), (Db, {Cache}, "services"), (list[Db], {Db}, "holds the service Db"),
         ("dict[str, Db]", {Db}, "holds the service Db"), (list[Db] | None, {Db}, "holds the service Db"),
         (tuple[int, dict[str, list[Db | None]]], {Db}, "holds the service Db"),

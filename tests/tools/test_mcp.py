@@ -13,6 +13,7 @@ from typing import Any  # Any: fields of a dataclass by name
 import pytest
 from mcp_types import CallToolResult, TextContent
 
+from cases import each
 from surefoot import Agent
 from surefoot.runtime.offers import Offers
 from surefoot.testing.models import ScriptedModel
@@ -141,7 +142,7 @@ async def test_results_are_untrusted_text(tools: Tools) -> None:
     assert (await tools["h__garbage"].call({}, CONTEXT)).content == "garbage"  # after lines that are no JSON
 
 
-@pytest.mark.parametrize(("structured", "text", "named"), [
+@each(("structured", "text", "named"), [
     ({"code": "NO_CITY", "message": "no such city"}, "no such city", "tool:NO_CITY"),
     ({"error": {"code": 17}}, "no", "tool:17"), (None, '{"error": {"code": "date-in-past"}}', "tool:date-in-past"),
     ({"error": {"code": 404}}, "no", "parameter:404"), ({"code": -32602}, "no", ""),

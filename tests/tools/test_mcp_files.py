@@ -8,6 +8,7 @@ from typing import Any  # Any: JSON
 
 import pytest
 
+from cases import each
 from surefoot.core.parse.validate import Validator
 from surefoot.tools.mcp.config import McpServer, servers_of
 from surefoot.tools.mcp.offers import name_of
@@ -101,7 +102,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         servers_of(tmp_path / "none.json")
 
 
-@pytest.mark.parametrize("name", ["", "a__b", "_a", "a_", "a b", "a.b", "x" * 25, "查"])
+@each("name", ["", "a__b", "_a", "a_", "a b", "a.b", "x" * 25, "查"])
 def test_a_server_whose_name_cannot_begin_names_of_tools(name: str) -> None:
     with pytest.raises(ConfigError, match="cannot begin the names of tools"):
         McpServer(name, command="x")

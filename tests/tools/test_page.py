@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.page import MAX_BYTES, MAX_WIRE_BYTES, Body, read_body, text_of_body, text_of_page
 
@@ -72,7 +73,7 @@ async def test_a_long_answer_is_cut() -> None:
     assert not whole.is_cut
 
 
-@pytest.mark.parametrize(("kind", "data", "text"), [
+@each(("kind", "data", "text"), [
     ("text/plain", "é中".encode(), "é中"), ("", "é中".encode(), "é中"),
     ("text/plain; charset=latin-1", "é“".encode("cp1252"), "é“"),
     ("text/plain; charset=GB2312", "朱镕基".encode("gbk"), "朱镕基"),
@@ -86,7 +87,7 @@ def test_text_in_its_charset(kind: str, data: bytes, text: str) -> None:
     assert text_of_body(Body(data, is_cut=False), kind) == text
 
 
-@pytest.mark.parametrize(("kind", "data"), [
+@each(("kind", "data"), [
     ("image/png", b"x"), ("application/octet-stream", b"x"), ("application/pdf", b"x"), ("text/plain", b"a\0b"),
     ("text/plain", b"\xff\xfa"), ("text/plain; charset=klingon", b"x"), ("text/plain; charset=punycode", b"x"),
     ("text/plain; charset=unicode_escape", b"x"), ("text/plain; charset=hex", b"61"),
@@ -119,7 +120,7 @@ def test_what_a_reader_sees() -> None:
     ]
 
 
-@pytest.mark.parametrize(("html", "text"), [
+@each(("html", "text"), [
     ("plain", "plain"), ("a <b>bold</b> word", "a bold word"), ("<script>never closed", ""),
     ("<SCRIPT>x</SCRIPT >after", "after"), ("<script>x</scripty></script>after", "after"), ("<!-- never closed", ""),
     ("<a never closed", ""), ("&#" + "9" * 5000 + ";x", "\ufffdx"), ("&#x41;&copy;", "A©"), ("<p>é 中</p>", "é 中"),

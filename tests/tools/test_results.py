@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, TypedDict, cast
 
 import orjson
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, computed_field
 
+from cases import each
 from surefoot.core.parse.validate import validate
 from surefoot.tools.function import tool
 from surefoot.tools.results import is_identifier_pattern, returns_schema, text_of
@@ -60,7 +60,7 @@ class Unfair(BaseModel):
         raise RuntimeError
 
 
-@pytest.mark.parametrize(("value", "text"), [
+@each(("value", "text"), [
     ("as it is\n", "as it is\n"), ("", ""), (None, ""), (7, "7"), (True, "true"), (0.5, "0.5"), (float("nan"), "NaN"),
     (float("-inf"), "-Infinity"), (2**80, str(2**80)), ([1, "é", None], '[1,"é",null]'),
     ([float("nan"), 2**70], f'["NaN",{2**70}]'), ([float("nan"), None], '["NaN",null]'), ({"分": 81}, '{"分":81}'),
@@ -190,7 +190,7 @@ DAY = datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=timezone(timedelta(hours=2)))
 ROW = Row("AB-1", [0.5])
 
 
-@pytest.mark.parametrize(("annotation", "values"), [
+@each(("annotation", "values"), [
     (int, [3]), (Id, [3]), (float, [0.5]), (bool, [True]), (None, [None]), (int | None, [3, None]),
     (Literal["yes", "no", 1], ["yes", 1]), (Colour, [Colour.RED]), (Literal[Colour.RED], [Colour.RED]),
     (Annotated[int, "years"], [3]), (Code, ["AB-1"]),
@@ -203,7 +203,7 @@ ROW = Row("AB-1", [0.5])
     (dict[Code, list[bool]], [{"AB-1": [True]}]), (dict[date, int], [{date(2024, 1, 2): 1}]), (Row, [ROW]),
     (list[Row] | None, [[ROW], None]), (Pair, [Pair(1, Colour.RED)]), (Typed, [{"a": 1}, {"a": 1, "b": True}]),
     (Measured, [Measured(code="AB-1", day=DAY.date()), Measured(code="AB-1", day=DAY.date(), row=ROW)]),
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_a_closed_type_has_a_schema_that_its_rendered_values_fit(annotation: object, values: list[object]) -> None:
     schema = returns_schema(annotation)
     assert schema is not None
@@ -219,18 +219,18 @@ def test_a_closed_type_has_a_schema_that_its_rendered_values_fit(annotation: obj
         assert validate({"it": intruder}, around).errors
 
 
-@pytest.mark.parametrize("annotation", [
+@each("annotation", [
     str, object, Any, bytes, list, dict, tuple, list[str], int | str, list[int | None] | str, dict[str, int],
     dict[int, str], dict[float, int], tuple[int, str], Annotated[str, "a name"], Annotated[str, Field(max_length=10)],
     Annotated[str, Field(pattern="^.*$")],
     Annotated[str, Field(pattern="^(?=a)[a-z]+$")],  # cannot be checked in linear time
     Bits, Odd, Tree, Private, Told, Open, Computed, ToolResult, "int", 7,
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_a_type_that_may_hold_free_text_has_none(annotation: object) -> None:
     assert returns_schema(annotation) is None
 
 
-@pytest.mark.parametrize(("pattern", "is_one"), [
+@each(("pattern", "is_one"), [
     ("^[a-z]+$", True), (r"^\d{4}-\d{2}$", True), (r"^(?:usr|grp)_[A-Za-z0-9]{8,}$", True), (r"^v\d+(\.\d+)*$", True),
     (r"^[0-9a-f\-]{36}$", True), ("^https://example/[a-z]+$", True), ("[a-z]+", False), ("^[a-z]+", False),
     ("[a-z]+$", False), ("^a|.*$", False), ("^[a-z]+|[0-9]+$", False), ("^.+$", False),

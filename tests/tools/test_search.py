@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
 from surefoot.tools.search import FORM, LONGER, PART, Found, Query, best_lines, fold, relation, words_of
 from surefoot.tools.workspace import Workspace
 
@@ -109,7 +110,7 @@ def test_what_is_not_searched_is_told(root: Path) -> None:
     assert len(found.lines) == 5
 
 
-@pytest.mark.parametrize("forms", [
+@each("forms", [
     ("bridge", "bridges"), ("city", "cities"), ("open", "opened", "opens", "opening"), ("make", "making", "makes"),
     ("plan", "planned", "planning"), ("church", "churches"), ("class", "classes"), ("carry", "carried"),
     ("pass", "passed", "passing"), ("sell", "selling"),
@@ -126,7 +127,7 @@ def test_chinese_runs_are_pairs() -> None:
     assert list(words_of("长江大桥 in Nanjing, 桥")) == ["长江", "江大", "大桥", "in", "nanjing", "桥"]
 
 
-@pytest.mark.parametrize(("asked", "written", "how_well"), [
+@each(("asked", "written", "how_well"), [
     ("bridge", "bridges", 1.0), ("carry", "carries", 1.0), ("carry", "carried", 1.0), ("open", "opening", 1.0),
     ("rebuild", "rebuilt", FORM), ("rebuilt", "rebuilding", FORM), ("write", "written", FORM),
     ("write", "writer", FORM), ("built", "build", FORM), ("decide", "decided", 1.0),
@@ -139,7 +140,7 @@ def test_related_words_count_less_than_the_same(asked: str, written: str, how_we
     assert match[1] == how_well
 
 
-@pytest.mark.parametrize(("asked", "written"), [
+@each(("asked", "written"), [
     *(("summer", "summit"), ("station", "statue"), ("mark", "market"), ("water", "watch"), ("rain", "train")),
     *(("ridge", "footbridge"), ("1987", "19871"), ("wind", "window"), ("three", "thread"), ("horse", "hours")),
 ])  # fmt: skip

@@ -146,6 +146,7 @@ def assert_refused(result: ToolResult) -> None:
 
 @pytest.mark.parametrize("url", TARGETS)
 async def test_asked_for_it_connects_to_nothing(call: Call, heard: list[str], url: str) -> None:
+    """adv-ssrf-private, adv-ssrf-metadata: in a task too, since what is fetched before goes the way of any call."""
     assert_refused(await call(web_fetch_tool(resolve=never, timeout_s=2), url=url))
     assert_refused(await call(web_fetch_tool(resolve=never, timeout_s=2), url=url.replace("http:", "https:")))
     assert heard == []

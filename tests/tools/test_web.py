@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 from served import answering, never, serving
 
+from cases import each
 from surefoot.tools.web import (
     host_refusal,
     is_metadata,
@@ -141,6 +142,7 @@ class TestNames:
         assert asked == hosts
 
     async def test_international_names_are_encoded_before_they_are_compared(self, site: Site, call: Call) -> None:
+        """adv-homograph: hosts are compared as they are asked for."""
         resolve, asked = answering(["127.0.0.1"])
         made = web_fetch_tool(allow_hosts=(f"bücher.test:{site.port}",), resolve=resolve)
         assert not (await call(made, url=f"http://xn--bcher-kva.test:{site.port}/page")).is_error
@@ -165,7 +167,7 @@ def test_what_it_promises() -> None:
     assert (spec.name, spec.effect, spec.parameters["required"]) == ("web_fetch", "read", ["url"])
 
 
-@pytest.mark.parametrize(("host", "address"), [
+@each(("host", "address"), [
     ("127.0.0.1", "127.0.0.1"), ("2130706433", "127.0.0.1"), ("127.1", "127.0.0.1"), ("127.0.1", "127.0.0.1"),
     ("0x7f.1", "127.0.0.1"), ("0x7f000001", "127.0.0.1"), ("0X7F.0.0.1", "127.0.0.1"), ("0177.0.0.01", "127.0.0.1"),
     ("017700000001", "127.0.0.1"), ("0", "0.0.0.0"), ("127.0.0.1.", "127.0.0.1"), ("1.65535", "1.0.255.255"),
@@ -180,15 +182,13 @@ def test_names_are_no_addresses(host: str) -> None:
     assert literal_address(host) is None
 
 
-@pytest.mark.parametrize(
-    "host", ["1.2.3.4.5", "256.1.1.1", "1.2.3.256", "4294967296", "a.1", "08", "1..1", "a.0x1", "::g"]
-)
+@each("host", ["1.2.3.4.5", "256.1.1.1", "1.2.3.256", "4294967296", "a.1", "08", "1..1", "a.0x1", "::g"])
 def test_what_ends_like_a_number_is_an_address_or_refused(host: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         literal_address(host)
 
 
-@pytest.mark.parametrize("address", [
+@each("address", [
     *("8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "192.169.0.1", "223.255.255.255"),
     *("2606:4700::1111", "2a00::1", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2002:808:808::1"),
 ])  # fmt: skip
@@ -211,7 +211,7 @@ def test_open_names() -> None:
     assert host_refusal("example.com") == host_refusal("mylocalhost") == ""
 
 
-@pytest.mark.parametrize(("host", "is_it"), [
+@each(("host", "is_it"), [
     *((each, True) for each in ("localhost", "x.localhost", "127.0.0.1", "127.255.0.1", "127.1", "2130706433", "::1")),
     *((each, False) for each in ("localhost.org", "notlocalhost", "10.0.0.1", "0.0.0.0", "fe80::1", "8.8.8.8")),
     *((each, False) for each in ("", "1.2.3.4.5", "::g")),

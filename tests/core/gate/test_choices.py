@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from gate_world import TEXT, TEXTS, Run, rows, tool
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import cases
+from cases import cases, each
 from surefoot.core.gate.intent import read_words
 from surefoot.types.tools import ToolSpec
 
@@ -38,7 +37,7 @@ TOOLS: Mapping[str, ToolSpec] = {
 }
 
 
-@pytest.mark.parametrize("row", rows("choices.jsonl"), ids=lambda row: f"{row['tool']}-{row['words'][:30]}")
+@each("row", rows("choices.jsonl"))
 def test_a_choice_of_the_model_is_asked_about_and_one_of_the_words_is_not(row: Mapping[str, Any]) -> None:
     run = Run(row["words"])
     for event in row.get("read", ()):

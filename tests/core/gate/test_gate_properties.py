@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import cast
 
 from gate_world import CONTACTS, DELETE, EVENT, FETCH, PAY, READ, SEARCH, SEND, SIGN_IN, TEXT, WRITE, Run, tool
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surefoot.core.gate.sources import Words
@@ -55,7 +55,6 @@ def runs_of(run: Run, spec: ToolSpec, arguments: dict[str, object]) -> bool:
     return isinstance(verdict_on(run.known, spec, arguments, run.started)[0], Allow)
 
 
-@settings(max_examples=300, deadline=None)
 @given(WORDS, calls(), st.lists(UNTRUSTED.map(" ".join), max_size=3))
 def test_text_that_was_read_turns_no_question_and_no_refusal_into_a_yes(
     words: str, call: tuple[ToolSpec, dict[str, object]], texts: list[str]
@@ -68,7 +67,6 @@ def test_text_that_was_read_turns_no_question_and_no_refusal_into_a_yes(
     assert before or not runs_of(run, *call)
 
 
-@settings(max_examples=300, deadline=None)
 @given(WORDS, calls(), st.lists(RECORDS, max_size=3))
 def test_records_that_the_words_do_not_anchor_turn_none_into_a_yes(
     words: str, call: tuple[ToolSpec, dict[str, object]], results: list[object]
@@ -115,7 +113,6 @@ def rule(when: dict[str, object], then: str) -> Rule:
 RULES = st.builds(rule, WHENS, st.sampled_from(("deny", "ask")))
 
 
-@settings(max_examples=300, deadline=None)
 @given(WORDS, calls(), st.lists(CONSTRAINTS, max_size=2), st.lists(RULES, max_size=2), RECORDS)
 def test_a_rule_more_is_no_yes_more(
     words: str,
@@ -134,7 +131,6 @@ def test_a_rule_more_is_no_yes_more(
 CUES: tuple[Cue, ...] = ("adoption", "delegation", "set")
 
 
-@settings(max_examples=300, deadline=None)
 @given(WORDS, calls(), st.sets(st.sampled_from(CUES)), RECORDS, UNTRUSTED.map(" ".join))
 def test_a_turn_of_phrase_adds_no_yes_without_a_person(
     words: str, call: tuple[ToolSpec, dict[str, object]], cues: set[Cue], result: object, text: str
@@ -150,7 +146,6 @@ def test_a_turn_of_phrase_adds_no_yes_without_a_person(
     assert isinstance(before, Allow) or not isinstance(verdict_on(with_them, spec, arguments, run.started)[0], Allow)
 
 
-@settings(max_examples=100, deadline=None)
 @given(WORDS, calls(), RECORDS)
 def test_the_same_of_the_same_is_the_same(words: str, call: tuple[ToolSpec, dict[str, object]], result: object) -> None:
     first, second = Run(words), Run(words)
@@ -161,7 +156,6 @@ def test_the_same_of_the_same_is_the_same(words: str, call: tuple[ToolSpec, dict
     assert first.judged(spec, **arguments) == first.judged(spec, **arguments)
 
 
-@settings(max_examples=200, deadline=None)
 @given(WORDS, calls())
 def test_with_nobody_to_ask_nothing_more_runs(words: str, call: tuple[ToolSpec, dict[str, object]]) -> None:
     assert runs_of(Run(words), *call) or not runs_of(Run(words, GuardConfig(strict=True)), *call)

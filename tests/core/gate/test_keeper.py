@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import cases
@@ -121,7 +121,6 @@ MESSAGES = st.sampled_from(
 
 
 @given(st.lists(MESSAGES, max_size=10), st.integers(0, 10))
-@settings(max_examples=60, deadline=None)
 def test_what_comes_later_changes_no_verdict_before(messages: list[ModelMessage], cut: int) -> None:
     before = held(messages[:cut], TOOLS)
     assert held(messages, TOOLS)[: len(before)] == before

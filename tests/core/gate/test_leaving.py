@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from gate_world import SEND, TEXT, Run, rows, tool
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from surefoot.types.tools import ToolSpec
 
 LETTER = "The council moves the market from the old harbour to the square behind the library until the works are done."
@@ -33,7 +33,7 @@ READ: Mapping[str, tuple[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("row", rows("leaving.jsonl"), ids=lambda row: str(row["arguments"])[:60])
+@each("row", rows("leaving.jsonl"))
 def test_a_read_takes_nothing_out_and_a_spelling_hides_nothing(row: Mapping[str, Any]) -> None:
     run = Run(row["words"])
     for name in row.get("read", ()):

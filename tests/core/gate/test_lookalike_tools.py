@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from gate_world import PAY, TEXT, Run, tool
 
+from cases import each
 from surefoot.core.gate.effects import lookalikes
 from surefoot.core.gate.verdict import accepted_by
 from surefoot.core.text.json import pin_of
@@ -17,7 +18,7 @@ def named(name: str, server: str = "", **more: object) -> ToolSpec:
     return ToolSpec(prefix + name, "", {}, server=server, **more)  # pyright: ignore[reportArgumentType]  # its fields
 
 
-@pytest.mark.parametrize(
+@each(
     "like",
     ["send_mail", "send_rnail", "Send-Mail", "sendmail", "s\u0435nd_mail", "send_mails", "send_mal", "sand_mail"],
 )

@@ -8,9 +8,9 @@ those of `tools.jsonl`.
 
 from dataclasses import replace
 
-import pytest
 from gate_world import TOOLS, Row, Run, rows
 
+from cases import each
 from surefoot.core.gate.verdict import verdict_on
 from surefoot.types.guard import GuardConfig
 from surefoot.types.tools import ToolSpec
@@ -18,7 +18,7 @@ from surefoot.types.tools import ToolSpec
 SPECS = {spec.name: spec for spec in TOOLS} | {row.pop("tool"): ToolSpec(**row) for row in rows("tools.jsonl")}
 
 
-@pytest.mark.parametrize("row", rows("plays.jsonl"), ids=lambda row: row["id"])
+@each("row", rows("plays.jsonl"))
 def test_a_play_goes_as_written(row: Row) -> None:
     run = Run(row["words"], GuardConfig(**row.get("config", {})), today=row.get("today", "2026-11-22"))
     for step, name, arguments, *given in row["play"]:

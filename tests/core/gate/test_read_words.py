@@ -1,11 +1,10 @@
 import re
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import cases
+from cases import cases, each
 from surefoot.core.gate.intent import read_words
 from surefoot.core.text.words import stem, words_of_name
 from surefoot.types.guard import Cue, EntityKind, SecurityConstraint
@@ -33,7 +32,7 @@ def test_the_forms_of_a_word_have_one_stem(forms: str) -> None:
     assert len({stem(form) for form in forms.split()}) == 1, {form: stem(form) for form in forms.split()}
 
 
-@pytest.mark.parametrize("word", ["need", "status", "bring", "this", "gas", "bus", "红包", "", "a", "x's"])
+@each("word", ["need", "status", "bring", "this", "gas", "bus", "红包", "", "a", "x's"])
 def test_what_only_looks_like_an_ending_stays(word: str) -> None:
     assert stem(word) == word.removesuffix("'s")
 

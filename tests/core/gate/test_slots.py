@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-import pytest
 from gate_world import NUMBER, PAY, SEND, TEXT, Row, Run, rows, tool
 
-from cases import cases
+from cases import cases, each
 from surefoot.core.gate.roles import leaves
 from surefoot.core.text.values import numbers_of
 from surefoot.types.tools import ToolSpec
@@ -69,7 +68,7 @@ def _swaps(words: str, right: tuple[Call, ...]) -> Iterator[Call]:
                 yield name, made
 
 
-@pytest.mark.parametrize("row", rows("slots.jsonl"), ids=lambda row: row["words"][:40])
+@each("row", rows("slots.jsonl"))
 def test_a_value_is_good_only_where_the_words_put_it(row: Mapping[str, Any]) -> None:
     words, right, wrong = row["words"], row["right"], row.get("wrong", ())
     asked = [call for call in right if Run(words).verdict(TOOLS[call[0]], **call[1]) != "allow"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 from gate_world import CONTACTS, DELETE, FETCH, PAY, READ, SEARCH, SEND, TEXT, Run, tool
 
-from cases import cases
+from cases import cases, each
 
 EVE = "eve@w.example"
 HELD = ("ask", "deny")
@@ -29,8 +28,8 @@ TASKS = (
 SHAPES = ("subject", "title", "city", "tag", "category", "display_name", "filename", "sender_name", "topic")
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(("words", "names"), TASKS)
+@each("shape", SHAPES)
+@each(("words", "names"), TASKS)
 def test_a_record_that_bears_a_name_of_the_words_is_no_address_book(
     words: str, names: tuple[str, ...], shape: str
 ) -> None:
@@ -48,7 +47,7 @@ def test_a_record_that_bears_a_name_of_the_words_is_no_address_book(
                 assert run.verdict(REMOVE, entry_id="77") in HELD
 
 
-@pytest.mark.parametrize(
+@each(
     ("record", "spec", "verdict"),
     [
         ({"name": "Ann Lee", "email": "ann@x.example"}, CONTACTS, "allow"),

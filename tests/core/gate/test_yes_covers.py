@@ -6,12 +6,11 @@ Rows 7 and 12. Each row of the table is one try: words, what was read, what was 
 from collections.abc import Mapping
 from dataclasses import replace
 
-import pytest
 from gate_world import CONTACTS, DELETE, EVENT, FETCH, NUMBER, PAY, READ, SEND, TEXT, TEXTS, WRITE, Run, tool
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import cases
+from cases import cases, each
 from surefoot.types.tools import ToolSpec
 
 _PAYMENT = {"type": "object", "properties": {"recipient": TEXT, "amount": NUMBER}}
@@ -103,9 +102,9 @@ def test_a_passage_goes_where_only_a_yes_lets_it_once_it_was_shown(shown: set[st
 IN_BETWEEN: tuple[tuple[str, bool], ...] = (("ended", False), ("failed", False), ("open", True), ("read", True))
 
 
-@pytest.mark.parametrize(("between", "is_repetition"), IN_BETWEEN)
-@pytest.mark.parametrize("words", ["Pay 50 EUR to Ann Lee.", "付给 Ann Lee 50 欧元。"])
-@pytest.mark.parametrize("then", [("pay", {"recipient": "Ann Lee", "amount": 50}), ("transfer", {"to": "Ann Lee"})])
+@each(("between", "is_repetition"), IN_BETWEEN)
+@each("words", ["Pay 50 EUR to Ann Lee.", "付给 Ann Lee 50 欧元。"])
+@each("then", [("pay", {"recipient": "Ann Lee", "amount": 50}), ("transfer", {"to": "Ann Lee"})])
 def test_only_an_effect_that_ended_in_between_makes_it_another(
     words: str, then: Made, between: str, is_repetition: bool
 ) -> None:

@@ -3,6 +3,7 @@
 import pytest
 from tools_for_parsing import TOOLS, calls, cases, kind, tool
 
+from cases import each
 from surefoot.core.parse.reply import FAMILIES, parse
 from surefoot.types.messages import NativeCall
 from surefoot.types.tools import Catalogue
@@ -29,15 +30,15 @@ ONE_CALL = {
 }
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("dialect", ["auto", "native", "react", "tags", "hermes"])
+@each("family", FAMILIES)
+@each("dialect", ["auto", "native", "react", "tags", "hermes"])
 def test_every_family_is_told_by_its_marker_in_every_dialect(family: str, dialect: str) -> None:
     parsed = parse(f"Let me see. {ONE_CALL[family]}", dialect=dialect)
     assert calls(parsed) == [("f", {"a": "x"})]
     assert parsed.format == family
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_a_call_that_was_cut_off_anywhere_never_runs_incomplete(family: str) -> None:
     whole = ONE_CALL[family]
     for cut in range(1, len(whole)):
@@ -45,20 +46,20 @@ def test_a_call_that_was_cut_off_anywhere_never_runs_incomplete(family: str) -> 
         assert calls(parsed) in ([], [("f", {"a": "x"})]), whole[:cut]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_a_marker_in_a_fence_or_in_reasoning_is_none(family: str) -> None:
     call = ONE_CALL[family]
     for text in (f"See:\n```\n{call}\n```\nthat is all", f"<think>{call}</think>No tool is needed."):
         assert parse(text, dialect="auto").calls == ()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_an_unknown_tool_is_told_and_never_guessed(family: str) -> None:
     parsed = parse(ONE_CALL[family], TOOLS)
     assert (kind(parsed), parsed.calls, parsed.errors[0].name) == ("unknown_tool", (), "f")
 
 
-@pytest.mark.parametrize(("text", "want"), cases("a_mention_is_prose_and_an_attempt_is_a_fault"))
+@each(("text", "want"), cases("a_mention_is_prose_and_an_attempt_is_a_fault"))
 def test_a_mention_is_prose_and_an_attempt_is_a_fault(text: str, want: str | None) -> None:
     parsed = parse(text, TOOLS)
     assert (kind(parsed), parsed.calls, parsed.final) == (want, (), None)
@@ -114,13 +115,13 @@ def test_harmony_analysis_is_never_content_and_never_a_call() -> None:
     assert (final.final, final.content) == ("b", "b")
 
 
-@pytest.mark.parametrize("literal", ["1e999", "open('x')", "x", "1 + 2", "f'a'", "{1, 2}", "{1: 2}", "'a' 'b'", "*y"])
+@each("literal", ["1e999", "open('x')", "x", "1 + 2", "f'a'", "{1, 2}", "{1: 2}", "'a' 'b'", "*y"])
 def test_only_literals_are_read_and_nothing_is_evaluated(literal: str) -> None:
     parsed = parse(f"[now(), search(query={literal})]", TOOLS)
     assert (calls(parsed), kind(parsed)) == ([("now", {})], "malformed_arguments")
 
 
-@pytest.mark.parametrize(("literal", "value"), cases("python_literals"))
+@each(("literal", "value"), cases("python_literals"))
 def test_python_literals(literal: str, value: object) -> None:
     assert calls(parse(f"[f(a={literal})]")) == [("f", {"a": value})]
 

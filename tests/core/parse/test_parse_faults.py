@@ -5,6 +5,7 @@ from typing import get_args
 import pytest
 from tools_for_parsing import TOOLS, tool
 
+from cases import each
 from surefoot.core.parse.reply import parse
 from surefoot.core.view.observations import tell, tell_warnings
 from surefoot.types.messages import NativeCall
@@ -12,8 +13,8 @@ from surefoot.types.reply import Fault, FaultKind
 from surefoot.types.tools import Catalogue
 
 
-@pytest.mark.parametrize("kind", get_args(FaultKind))
-@pytest.mark.parametrize("mode", ["native", "schema", "text", "react", "tags"])
+@each("kind", get_args(FaultKind))
+@each("mode", ["native", "schema", "text", "react", "tags"])
 def test_every_fault_has_a_short_message(kind: FaultKind, mode: str) -> None:
     told = tell(Fault(kind, "details", "search"), TOOLS, mode)
     assert 10 < len(told) < 900

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from tools_for_parsing import ADD, NOW, SEARCH, TOOLS, calls, cases, kind, tool
 
+from cases import each
 from surefoot.core.parse.reply import parse
 from surefoot.core.parse.scan import MOST_CALLS
 from surefoot.core.parse.text_calls import text_call
@@ -28,15 +29,15 @@ ALONE: dict[str, Calls] = {
 }
 
 
-@pytest.mark.parametrize("text", ALONE)
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each("text", ALONE)
+@each("dialect", DIALECTS)
 def test_a_form_that_is_all_of_the_reply_is_its_calls(text: str, dialect: str) -> None:
     parsed = parse(text, TOOLS, dialect=dialect)
     assert (calls(parsed), parsed.error) == (ALONE[text], None)
     assert not (parsed.content or "").startswith(("[", "{", "search"))
 
 
-@pytest.mark.parametrize("text", [*PYTHON, "[search(query='x')]"])
+@each("text", [*PYTHON, "[search(query='x')]"])
 def test_calls_in_python_are_read_in_the_tags_dialect_too(text: str) -> None:
     assert calls(parse(text, TOOLS, dialect="tags")) == PYTHON.get(text, X)
 
@@ -44,15 +45,15 @@ def test_calls_in_python_are_read_in_the_tags_dialect_too(text: str) -> None:
 TALK = cases("talk")
 
 
-@pytest.mark.parametrize("text", TALK)
-@pytest.mark.parametrize("dialect", ["auto", "native"])
+@each("text", TALK)
+@each("dialect", ["auto", "native"])
 def test_a_reply_that_only_talks_is_content(text: str, dialect: str) -> None:
     parsed = parse(text, TOOLS, dialect=dialect)
     assert (parsed.content, parsed.final, parsed.calls, parsed.error) == (text, None, (), None)
 
 
-@pytest.mark.parametrize("text", TALK)
-@pytest.mark.parametrize(("dialect", "fault"), [("react", "no_step"), ("tags", "no_call")])
+@each("text", TALK)
+@each(("dialect", "fault"), [("react", "no_step"), ("tags", "no_call")])
 def test_talk_is_no_step_where_one_is_due(text: str, dialect: str, fault: str) -> None:
     parsed = parse(text, TOOLS, dialect=dialect)
     assert (parsed.calls, parsed.errors, kind(parsed), parsed.content) == ((), (), fault, text)
@@ -65,8 +66,8 @@ def test_without_any_tools_a_form_that_needs_their_names_is_text(text: str) -> N
     assert parse(text) == Parsed(content=text)
 
 
-@pytest.mark.parametrize(("text", "fault"), cases("meant_as_a_call"))
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each(("text", "fault"), cases("meant_as_a_call"))
+@each("dialect", DIALECTS)
 def test_what_is_meant_as_a_call_and_is_none_is_a_fault(text: str, fault: str, dialect: str) -> None:
     parsed = parse(text, TOOLS, dialect=dialect)
     assert (parsed.calls, kind(parsed), parsed.final) == ((), fault, None)
@@ -88,7 +89,7 @@ def test_a_broken_call_drops_no_sibling(text: str, want: Calls, fault: str) -> N
     assert (calls(parsed), kind(parsed)) == (want, fault)
 
 
-@pytest.mark.parametrize("text", ALONE)
+@each("text", ALONE)
 def test_what_was_cut_off_never_runs_incomplete(text: str) -> None:
     want = ALONE[text]
     for cut in range(len(text)):
@@ -146,8 +147,8 @@ TURNS = [
 ]
 
 
-@pytest.mark.parametrize("turn", TURNS)
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each("turn", TURNS)
+@each("dialect", DIALECTS)
 def test_tokens_that_begin_a_turn_stand_before_no_call_and_no_answer(turn: str, dialect: str) -> None:
     for text in (CALL, "search(query='x')", HERMES, "[search(query='x')]", f"search\n{QUERY}"):
         parsed = parse(turn + text, TOOLS, dialect=dialect)
@@ -228,8 +229,8 @@ MANY: dict[str, Callable[[int], str]] = {
 }
 
 
-@pytest.mark.parametrize("form", MANY)
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each("form", MANY)
+@each("dialect", DIALECTS)
 def test_of_very_many_calls_the_first_ones_are_taken_and_the_rest_is_noted(form: str, dialect: str) -> None:
     whole = parse(MANY[form](MOST_CALLS), TOOLS, dialect=dialect)
     assert (len(whole.calls), whole.errors) == (MOST_CALLS, ())

@@ -5,6 +5,7 @@ from typing import Literal
 import pytest
 from tools_for_parsing import TOOLS, cases, kind
 
+from cases import each
 from surefoot.core.parse.objects import Rules, read, value_end
 from surefoot.core.parse.reply import parse
 from surefoot.core.parse.scan import NotJsonError
@@ -13,7 +14,7 @@ from surefoot.types.messages import NativeCall
 STRICT = Rules(lossless=False)
 
 
-@pytest.mark.parametrize(("text", "value"), cases("loss_free_repairs_are_made_and_told"))
+@each(("text", "value"), cases("loss_free_repairs_are_made_and_told"))
 def test_loss_free_repairs_are_made_and_told(text: str, value: object) -> None:
     made = read(text, 0)
     assert (made.value, made.end, made.repaired) == (value, len(text), True)
@@ -24,7 +25,7 @@ def test_valid_json_is_never_repaired(text: str) -> None:
     assert not read(text, 0).repaired
 
 
-@pytest.mark.parametrize("text", cases("what_cannot_be_told_is_refused"))
+@each("text", cases("what_cannot_be_told_is_refused"))
 def test_what_cannot_be_told_is_refused(text: str) -> None:
     with pytest.raises(NotJsonError):
         read(text, 0)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_parse_families import ONE_CALL
 from tools_for_parsing import TOOLS, cases
@@ -57,7 +57,6 @@ REPLIES = st.one_of(mutated(), st.lists(PIECES, max_size=10).map("".join), st.te
 FINISH = st.sampled_from(["stop", "length", "tool_calls", "unknown"])
 
 
-@settings(max_examples=250, deadline=None)
 @given(REPLIES, st.sampled_from(DIALECTS), FINISH, st.booleans())
 def test_no_reply_raises_and_every_reading_is_of_one_kind(text: str, dialect: str, finish: str, tools: bool) -> None:
     parsed = parse(text, TOOLS if tools else (), dialect=dialect, finish_reason=finish)
@@ -72,14 +71,12 @@ def test_no_reply_raises_and_every_reading_is_of_one_kind(text: str, dialect: st
         assert len(tell(parsed.error, TOOLS, "text")) < 3_000
 
 
-@settings(max_examples=100, deadline=None)
 @given(REPLIES, FINISH)
 def test_no_native_arguments_raise(text: str, finish: str) -> None:
     parsed = parse("", TOOLS, tool_calls=(NativeCall("c", "search", text),), finish_reason=finish)
     assert len(parsed.calls) + len(parsed.errors) == 1
 
 
-@settings(max_examples=250, deadline=None)
 @given(REPLIES, st.sampled_from(DIALECTS), FINISH, st.booleans())
 def test_no_argument_holds_text_that_was_not_in_the_reply(text: str, dialect: str, finish: str, tools: bool) -> None:
     parsed = parse(text, TOOLS if tools else (), dialect=dialect, finish_reason=finish)
@@ -88,7 +85,6 @@ def test_no_argument_holds_text_that_was_not_in_the_reply(text: str, dialect: st
         assert any(piece in form for form in forms), piece
 
 
-@settings(max_examples=100, deadline=None)
 @given(REPLIES, st.sampled_from(DIALECTS))
 def test_nothing_in_reasoning_is_a_call(text: str, dialect: str) -> None:
     if "</" in text or not visible(f"<think>{text}").open_reasoning:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 from tools_for_parsing import TOOLS, calls, cases, kind
 
+from cases import each
 from surefoot.core.parse.marks import Labels, stop_sequences
 from surefoot.core.parse.reply import parse
 from surefoot.types.messages import NativeCall
@@ -17,7 +18,7 @@ def react(text: str, finish_reason: str = "stop", labels: Labels | None = None) 
     return parse(text, TOOLS, dialect="react", finish_reason=finish_reason, labels=labels or Labels())
 
 
-@pytest.mark.parametrize(("given", "name", "arguments"), cases("an_input_binds_to_the_tools_parameters"))
+@each(("given", "name", "arguments"), cases("an_input_binds_to_the_tools_parameters"))
 def test_an_input_binds_to_the_tools_parameters(given: str, name: str, arguments: Arguments) -> None:
     parsed = react(f"Thought: look\nAction: {given}")
     assert (calls(parsed), parsed.error) == ([(name, arguments)], None)
@@ -28,7 +29,7 @@ def test_an_object_among_words_is_meant_if_its_keys_are_the_tools() -> None:
     assert (calls(parsed), parsed.warnings) == ([("search", {"query": "cats"})], {"trailing_text"})
 
 
-@pytest.mark.parametrize(("text", "fault"), cases("what_looks_like_a_call_and_is_none_is_a_fault_and_never_an_answer"))
+@each(("text", "fault"), cases("what_looks_like_a_call_and_is_none_is_a_fault_and_never_an_answer"))
 def test_what_looks_like_a_call_and_is_none_is_a_fault_and_never_an_answer(text: str, fault: str) -> None:
     parsed = react(text)
     assert (kind(parsed), parsed.calls, parsed.final) == (fault, (), None)
@@ -53,7 +54,7 @@ def test_a_complete_call_before_the_cut_stands() -> None:
     assert calls(react("Action: search\nAction Input: cats\nObservation: th", finish_reason="length"))
 
 
-@pytest.mark.parametrize(("text", "final"), cases("the_answer_goes_to_the_end_or_to_where_another_step_begins"))
+@each(("text", "final"), cases("the_answer_goes_to_the_end_or_to_where_another_step_begins"))
 def test_the_answer_goes_to_the_end_or_to_where_another_step_begins(text: str, final: str) -> None:
     parsed = react(text)
     assert (parsed.final, parsed.calls, parsed.error) == (final, (), None)

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from cases import each
 from surefoot.core.parse.stream import DisplayFilter
 
 LONG = "and this goes on for long enough that nobody has to wait for what it is going to be."
@@ -15,7 +16,7 @@ def shown(*chunks: str) -> tuple[str, str]:
     return "".join(text for text, _ in pairs), "".join(thought for _, thought in pairs)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "visible", "reasoning"),
     [
         (f"<think>a < b</think>\n\nHello world, {LONG}", f"Hello world, {LONG}", "a < b"),
@@ -38,7 +39,7 @@ def test_what_is_shown(text: str, visible: str, reasoning: str) -> None:
     assert shown(*text) == (visible, reasoning)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "visible", "reasoning"),
     [
         ("Paris", "Paris", ""),

@@ -3,6 +3,7 @@
 import pytest
 from tools_for_parsing import TOOLS, calls, cases, kind
 
+from cases import each
 from surefoot.core.parse.marks import body_of, parts_of
 from surefoot.core.parse.reply import parse
 from surefoot.types.reply import Parsed
@@ -21,13 +22,13 @@ def tag(body: str) -> str:
 NOW = '{"name": "now", "call_objective": "o", "args": {}}'
 
 
-@pytest.mark.parametrize(("body", "fault"), cases("a_body_that_is_no_call_is_a_fault"))
+@each(("body", "fault"), cases("a_body_that_is_no_call_is_a_fault"))
 def test_a_body_that_is_no_call_is_a_fault(body: str, fault: str) -> None:
     parsed = tags(tag(body))
     assert (kind(parsed), parsed.calls, parsed.final) == (fault, (), None)
 
 
-@pytest.mark.parametrize("body", cases("every_way_to_write_one_call_is_that_call"))
+@each("body", cases("every_way_to_write_one_call_is_that_call"))
 def test_every_way_to_write_one_call_is_that_call(body: str) -> None:
     parsed = tags(tag(body))
     assert (calls(parsed), parsed.error) == ([("a", {"x": 1})], None)
@@ -64,7 +65,7 @@ def test_an_open_payload_cut_by_length_is_truncated() -> None:
     assert kind(tags(text, finish_reason="length")) == "truncated"
 
 
-@pytest.mark.parametrize("text", cases("nothing_inside_reasoning_deliverable_fence_or_invented_result_is_a_call"))
+@each("text", cases("nothing_inside_reasoning_deliverable_fence_or_invented_result_is_a_call"))
 def test_nothing_inside_reasoning_deliverable_fence_or_invented_result_is_a_call(text: str) -> None:
     assert tags(text).calls == ()
 
@@ -87,7 +88,7 @@ def test_a_deliverable_is_the_answer(text: str, final: str) -> None:
     assert (parsed.final, parsed.error) == (final, None)
 
 
-@pytest.mark.parametrize(("text", "finish_reason", "fault"), cases("what_is_no_deliverable_ends_nothing"))
+@each(("text", "finish_reason", "fault"), cases("what_is_no_deliverable_ends_nothing"))
 def test_what_is_no_deliverable_ends_nothing(text: str, finish_reason: str, fault: str) -> None:
     parsed = tags(text, finish_reason)
     assert (kind(parsed), parsed.final) == (fault, None)

@@ -6,6 +6,7 @@ import time
 import pytest
 from tools_for_parsing import TOOLS, cases
 
+from cases import each
 from surefoot.core.parse.reply import parse
 from surefoot.core.parse.text_calls import TextCall, text_call
 from surefoot.types.reply import Parsed
@@ -21,7 +22,7 @@ def found(text: str) -> TextCall | None:
     return text_call(text, TOOLS, read)
 
 
-@pytest.mark.parametrize(("text", "standing", "decodes"), cases("where_a_call_stands"))
+@each(("text", "standing", "decodes"), cases("where_a_call_stands"))
 def test_where_a_call_stands(text: str, standing: str, decodes: bool) -> None:
     call = found(text)
     assert call is not None

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from scenario_parts import Json, in_short, scenario, scenarios
 
+from cases import each
 from surefoot.testing.conformance import main
 from surefoot.testing.world import World, asked_for, orchestrator_scenarios
 from surefoot.types.events import CallEnded, CallStarted, Event, InStep, RunResumed
@@ -21,7 +22,7 @@ KIND = "orchestrator_scenarios"
 SCENARIOS = scenarios()
 
 
-@pytest.mark.parametrize("case", SCENARIOS, ids=lambda case: case["id"])
+@each("case", SCENARIOS)
 def test_a_scenario_ends_as_the_specification_has_it(case: Json) -> None:
     got: Any = orchestrator_scenarios({"scenarios": [case]})[case["id"]]  # Any: JSON
     assert in_short(got, case["expected"]) == case["expected"]
@@ -56,7 +57,7 @@ def test_a_file_of_scenarios_is_run_and_printed(tmp_path: Path, capsys: pytest.C
 _QUIET = [case for case in SCENARIOS if not ({"cancel_at_ms", "resume_journal"} & set(case))]
 
 
-@pytest.mark.parametrize("case", _QUIET[::4], ids=lambda case: case["id"])
+@each("case", _QUIET[::4])
 def test_a_crash_after_any_event_changes_nothing_that_follows(case: Json) -> None:
     """R18: the same end, the same steps, the same replies asked for; and no effect twice."""
     whole = _driven(case)

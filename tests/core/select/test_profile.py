@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import cases
+from cases import cases, each
 from scenes import Row
 from surefoot.core.select.profile import apply, digest_of_tool, refusal, register
 from surefoot.core.text.words import MOST_COMPARED, matched
@@ -41,8 +41,9 @@ def fell_out(report: ProfileReport) -> list[tuple[str, str]]:
 SHOP = specs("web_get", "web_post", "web_experimental_ai", "search_code", "shell")
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["why"])
+@each("row", ROWS)
 def test_what_a_profile_makes_of_a_catalogue(row: Row) -> None:
+    """adv-homoglyph"""
     tools = Catalogue(tuple(spec(one) if isinstance(one, str) else spec(*one) for one in row["tools"]))
     if "error" in row:
         with pytest.raises(ConfigError, match=row["error"]):
@@ -112,6 +113,7 @@ def test_the_digest_of_a_tool_covers_name_description_and_parameters_and_no_orde
 
 
 def test_of_two_equal_names_a_remote_second_is_dropped_and_a_local_one_an_error() -> None:
+    """adv-duplicates: no request ever holds a name twice."""
     tools = [spec("caf\u00e9"), spec("cafe\u0301", origin="remote"), spec("caf\u00e9", "other", "remote")]
     kept, dropped = register(tools)
     assert kept == (tools[0],)
@@ -121,6 +123,7 @@ def test_of_two_equal_names_a_remote_second_is_dropped_and_a_local_one_an_error(
 
 
 def test_warnings_stay_short_whatever_was_given() -> None:
+    """adv-huge-pattern"""
     tools = [spec(f"tool_{i}_{'x' * 1000}", "[verified]", "remote") for i in range(1000)]
     (warning,) = apply(tools, ToolProfile()).warnings
     assert warning.endswith("and 995 more")
@@ -190,7 +193,7 @@ def test_a_star_is_any_run_and_a_question_mark_one_character(pattern: str, yes: 
     assert matches(pattern, *yes, *no) == set(yes)
 
 
-@pytest.mark.parametrize("pattern", ["t[ab]", "{a,b}", "!web", "a\\", "a.b", "a+", "^a$", "(a|b)", "-"])
+@each("pattern", ["t[ab]", "{a,b}", "!web", "a\\", "a.b", "a+", "^a$", "(a|b)", "-"])
 def test_every_other_sign_stands_for_itself(pattern: str) -> None:
     others = ["ta", "tb", "a", "b", "web", "axb", "aa"]
     assert matches(pattern, pattern, *others) == {pattern}
@@ -239,11 +242,11 @@ def test_a_piece_with_gaps_is_found_wherever_it_stands(piece: str, name: str) ->
     assert bool(matches(f"*{piece}*", name)) == (re.search(meaning, name) is not None)
 
 
-@pytest.mark.parametrize(("pattern", "is_match"), [
+@each(("pattern", "is_match"), [
     ("a" * LONG + "*", True), ("a" * (LONG + 1) + "*", False), ("*a" * (LONG // 2) + "b", False), ("*" * LONG, True),
     ("?" * LONG, True), ("*?" * (LONG // 2), True), ("*" + "a" * (LONG // 2) + "b*", False),
     ("*" + "a?" * (LONG // 4) + "b*", False), ("*a?a" * (LONG // 4) + "b", False), ("*a?" * (LONG // 3), True),
-], ids=range(10))  # fmt: skip
+])  # fmt: skip
 def test_no_pattern_and_no_name_is_too_long(pattern: str, is_match: bool) -> None:
     assert bool(matches(pattern, "a" * LONG)) == is_match
     assert not matches(f"x{pattern}", "a" * LONG)
