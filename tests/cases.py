@@ -46,7 +46,7 @@ def cases(table: str) -> Callable[[_Test], _Test]:
         several = [tuple(_value(row[name]) for name in names) for row in mine]
         values = several if len(names) > 1 else [one for (one,) in several]
         is_all = set(signature(test).parameters) <= {*names, "self"} and not iscoroutinefunction(test)
-        return (each(names, values) if is_all else pytest.mark.parametrize(names, values))(test)
+        return (each(names, values) if is_all else pytest.mark.parametrize(",".join(names), values))(test)
 
     return with_rows
 
