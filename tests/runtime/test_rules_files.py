@@ -1,6 +1,5 @@
 """Rules in files: whatever cannot be read as it is meant stops what would have used it."""
 
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from cases import cases
 from surefoot import Agent, GuardConfig, LoopConfig, MemoryJournal, tool
 from surefoot.core.text.json import pin_of
 from surefoot.runtime.rules import cedar_of, declared_of, rules_of
-from surefoot.testing.models import FunctionModel, ScriptedModel, calls
+from surefoot.testing.models import ScriptedModel
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import ToolsSelected
 from surefoot.types.rules import Declared, Rule, ValueTest, When
@@ -161,11 +160,3 @@ def test_what_is_declared_of_a_parameter_that_a_tool_lacks_is_an_error() -> None
     wrong = tool(send, roles={"txt": "destination"})
     with pytest.raises(ConfigError, match=r"^roles='txt': tool 'send' has no such parameter, only to$"):
         Agent(ScriptedModel(["Done."]), [wrong]).run_sync("Send.")
-
-
-def test_a_model_that_is_refused_and_only_changes_its_values_is_stuck() -> None:
-    numbers = count()
-    model = FunctionModel(lambda _: calls(("buy", {"part": "tubes", "count": next(numbers)})))
-    guard = GuardConfig(rules=(Rule("no-buying", When(tool="buy"), "deny"),))
-    run = Agent(model, [buy], config=LoopConfig(guard=guard)).run_sync("How many tubes are there?")
-    assert (run.status, run.reason, len(model.requests)) == ("stopped", "stuck", 5)

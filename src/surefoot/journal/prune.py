@@ -17,7 +17,7 @@ from typing import TypeVar
 import orjson
 
 from surefoot.journal.side import amend
-from surefoot.types.errors import JournalError, RunBusy, UsageError
+from surefoot.types.errors import JournalError, RunBusy, RunUnknown, UsageError
 from surefoot.types.events import RunEnded
 from surefoot.types.ports import EVERY_RUN, JournalStore, RunSummary
 
@@ -133,6 +133,8 @@ async def _each(run_ids: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> l
 async def _is_deleted(store: JournalStore, run_id: str, end: str) -> bool:
     try:
         await store.delete(run_id, end=end)
+    except RunUnknown:  # somebody else was first
+        return True
     except (RunBusy, UsageError):  # it was taken up, or forked, just now
         return False
     return True

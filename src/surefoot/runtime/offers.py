@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from surefoot.core.gate.effects import lookalikes
 from surefoot.core.gate.rules import check_cedar
@@ -73,29 +73,35 @@ def catalogue_of(tools: Mapping[str, Tool], declared: Mapping[str, Declared] = _
 def _check_parameters(spec: ToolSpec) -> None:
     """Raise `ConfigError` where something is declared of a parameter that the tool does not have, at any depth."""
     for field, said in (("roles", tuple(spec.roles)), ("sensitive", spec.sensitive)):
-        if said and (names := _names_in(spec.parameters)) is not None and (unknown := sorted({*said} - names)):
+        if (
+            said
+            and not spec.server
+            and (names := _names_in(spec.parameters)) is not None
+            and (unknown := sorted({*said} - names))
+        ):
             raise ConfigError(
                 field, unknown[0], f"tool {spec.name!r} has no such parameter, only {', '.join(sorted(names))}"
             )
 
 
 def _names_in(schema: object) -> set[str] | None:
-    """The names of all properties in a schema; None where an object in it may have any."""
-    if isinstance(schema, list | tuple):
-        return _joined(cast("Sequence[object]", schema))
-    if not isinstance(schema, Mapping):
-        return set()
-    table = cast("Mapping[str, object]", schema)
-    own = table.get("properties")
-    if (table.get("type") == "object" and not isinstance(own, Mapping)) or table.get("additionalProperties") is True:
+    """The names of all properties in a schema; None where something in it may have any."""
+    if not isinstance(schema, Mapping) or not schema.keys() & _SAYS:
+        return set() if schema is False else None
+    held = cast("Mapping[str, Any]", schema)  # Any: a schema of whatever make
+    types = {held["type"]} if isinstance(held.get("type"), str) else {*held.get("type", ())}
+    own: Mapping[str, object] = held.get("properties", {})
+    is_open = "patternProperties" in held or held.get("additionalProperties", False) is not False
+    if is_open or ("object" in types and not own) or ("array" in types and "items" not in held):
         return None
-    inner = _joined([value for key, value in table.items() if key not in ("default", "enum", "const", "examples")])
-    return None if inner is None else inner | set(cast("Mapping[str, object]", own or {}))
+    parts = [*own.values(), *(held[key] for key in ("items",) if key in held)]
+    parts += [one for key in ("anyOf", "oneOf", "allOf") for one in held.get(key, ())]
+    parts += [one for key in ("$defs", "definitions") for one in held.get(key, {}).values()]
+    found = [_names_in(one) for one in parts]
+    return None if None in found else {*own}.union(*(one for one in found if one))
 
 
-def _joined(schemas: Sequence[object]) -> set[str] | None:
-    found = [_names_in(one) for one in schemas]
-    return None if None in found else set[str]().union(*(one for one in found if one))
+_SAYS = frozenset({"type", "properties", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"})
 
 
 def _misnamed(guard: GuardConfig, catalogue: Catalogue) -> tuple[str, ...]:

@@ -35,6 +35,14 @@ def held(run: Run, spec: ToolSpec, **arguments: object) -> None:
 # --- approval by name ---
 
 
+def test_a_digest_stays_what_it_is_in_journals() -> None:
+    how = {"type": "object", "properties": {"fast": {"type": "boolean", "default": False}}}
+    properties = {"to": {"type": "string"}, "how": {"$ref": "#/$defs/How"}, "n": {"type": "integer", "default": 1}}
+    spec = ToolSpec("send", "Send.", {"type": "object", "properties": properties, "$defs": {"How": how}})
+    digest = "6393afcc7bdf1a1fb6a451c2b351757794a83e9a8d28ad2d2575c709e3e45959"  # as 0.1.0 has it
+    assert digest_of(spec, {"to": "Ann", "how": {}}) == digest_of(spec, {"to": "Ann", "how": {}, "n": 1.0}) == digest
+
+
 def test_approval_by_name_a_digest_is_of_the_tool_and_of_all_arguments() -> None:
     call = {"recipient": MINE, "amount": 50}
     assert digest_of(PAY, call) == digest_of(PAY, {"amount": 50, "recipient": MINE})

@@ -64,7 +64,7 @@ def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf, use: Use | None
     if origin != "invented":
         return replace(plain, source_id=origin)
     if is_said:
-        return replace(plain, origin="untrusted", source_id="user", note="you did not name it for this")
+        return replace(plain, origin="untrusted", source_id="user", note="your words name it, but not for this")
     found = _in_results(known, leaf, plain, use)
     if found is not None and found.origin in GOOD:
         return found

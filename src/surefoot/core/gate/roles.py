@@ -191,7 +191,8 @@ def as_meant(value: object, path: Path, spec: ToolSpec) -> object:
             return int(value)
         case Mapping():
             held = as_object(cast("object", value)) or {}
-            schemas = _branches(schema_at(path, spec.parameters), spec.parameters)
+            here = schema_at(path, spec.parameters)
+            schemas = [one for one in _branches(here, spec.parameters) if "properties" in one]
             named = as_object(schemas[0].get("properties")) if len(schemas) == 1 else None  # of several nobody knows
             tellings = {key: as_object(one) or {} for key, one in (named or {}).items()}
             usual = {key: told["default"] for key, told in tellings.items() if "default" in told}

@@ -20,7 +20,6 @@ from surefoot.core.state.trail import (
     SeenCall,
     Trail,
     blocked,
-    call_digest,
     progress_note,
     proposed,
     round_ended,
@@ -316,8 +315,6 @@ def _reason(event: StepLimitReached) -> str:
 
 
 def _seen(call: Call, result: ToolResult) -> SeenCall:
-    if isinstance(call.decision, Deny) and call.rule not in ("", RULE):  # by a policy: with other values it is no other
-        return SeenCall(call.name, call_digest(call.name, call.rule), ok=False)
     whole = (
         "told" if call.known and call.is_told_once else result.outcome or result.blob or ""
     )  # that it was not made is news
