@@ -60,14 +60,14 @@ MOST_LINES_OF = {"runtime/drive.py": 150}
 NOT_IN_CORE = {"asyncio", "time", "random", "os", "pathlib", "datetime", "threading", "socket", "sqlite3"}
 
 CEILINGS = {  # what `make house` prints; each only goes down
-    "lines of src": 68_623,
-    "lines of code in src": 49_679,
+    "lines of src": 68_618,
+    "lines of code in src": 49_674,
     "modules": 318,
     "rooms in knots": 0,
     "modules in knots": 0,
     "floors of rooms in core": 8,
     "floors of modules in core": 18,
-    "private functions called once": 530,
+    "private functions called once": 529,
     "small modules with one importer": 5,
     "modules named by a participle": 0,
     "names in two or more rooms": 8,

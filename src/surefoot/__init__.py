@@ -200,7 +200,7 @@ def _elsewhere(name: str) -> str:
     from pathlib import Path  # noqa: PLC0415 - the same
 
     root = Path(__file__).parent
-    if name.startswith("_") or (root / name).exists() or (root / f"{name}.py").exists():  # Python then imports it
+    if name.startswith("_") or name in {one.stem for one in root.iterdir()}:  # Python then imports it
         return ""
     defined = re.compile(rf"^(?:class |(?:async )?def )?{re.escape(name)}\b\s*[(:=]", re.MULTILINE)
     homes = sorted(path for path in root.rglob("*.py") if defined.search(path.read_text(encoding="utf-8")))

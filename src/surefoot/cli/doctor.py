@@ -25,7 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from surefoot.cli.live import stderr, stdout
-from surefoot.cli.options import SETTINGS_FILE, JournalOption, config_in
+from surefoot.cli.options import JournalOption, config_in, settings_path
 from surefoot.cli.recipes import chosen_model
 from surefoot.cli.setup import closed_after, journal_path, opened
 from surefoot.journal.memory import DATABASES
@@ -67,7 +67,7 @@ def all_checks(model: str, base_url: str | None, journal: str, root: Path) -> li
         *weights(is_needed=is_local),
         *keys(os.environ),
         chosen(model, base_url),
-        *settings(root),
+        *settings(),
         *server(model, base_url),
         journal_check(journal),
         disk("disk of the journal", root if journal.startswith(DATABASES) else Path(journal)),
@@ -76,12 +76,12 @@ def all_checks(model: str, base_url: str | None, journal: str, root: Path) -> li
     ]
 
 
-def settings(root: Path) -> Iterator[Check]:
+def settings() -> Iterator[Check]:
     """Whether the settings of this folder can be read, where it has any."""
-    if not (path := root / SETTINGS_FILE).is_file():
+    if (path := settings_path(None)) is None:
         return
     try:
-        config_in(path)
+        config_in(path, is_found=True)
     except SurefootError as error:
         yield Check("bad", "settings", str(error), "mend the file, or name another with --config")
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -63,25 +63,20 @@ def catalogue_of(tools: Mapping[str, Tool], declared: Mapping[str, Declared] = _
 
     What a configuration says of a tool counts before what its code does.
     """
-    named = (s if (s := one.spec).name == name else replace(s, name=name) for name, one in tools.items())
-    found = [as_declared(s, declared) for s in named]
-    for spec in found:
-        _check_parameters(spec)
-    return Catalogue((*found, pager_spec()) if found else ())
-
-
-def _check_parameters(spec: ToolSpec) -> None:
-    """Raise `ConfigError` where something is declared of a parameter that the tool does not have, at any depth."""
-    for field, said in (("roles", tuple(spec.roles)), ("sensitive", spec.sensitive)):
-        if (
-            said
-            and not spec.server
-            and (names := _names_in(spec.parameters)) is not None
-            and (unknown := sorted({*said} - names))
-        ):
-            raise ConfigError(
-                field, unknown[0], f"tool {spec.name!r} has no such parameter, only {', '.join(sorted(names))}"
+    named = [s if (s := one.spec).name == name else replace(s, name=name) for name, one in tools.items()]
+    for spec in named:
+        if not spec.server and (unknown := _lacking(spec, (*spec.roles, *spec.sensitive))):
+            told = (
+                f"tool {spec.name!r} has no such parameter, only {', '.join(sorted(_names_in(spec.parameters) or ()))}"
             )
+            raise ConfigError("roles" if unknown in spec.roles else "sensitive", unknown, told)
+    return Catalogue((*(as_declared(s, declared) for s in named), pager_spec()) if named else ())
+
+
+def _lacking(spec: ToolSpec, names: Iterable[str]) -> str:
+    """The first of these names that no parameter of a tool has, at any depth; "" where all are there, or any may be."""
+    known = _names_in(spec.parameters)
+    return "" if known is None else next((name for name in names if name not in known), "")
 
 
 def _names_in(schema: object) -> set[str] | None:
@@ -106,20 +101,20 @@ _SAYS = frozenset({"type", "properties", "$ref", "anyOf", "oneOf", "allOf", "enu
 
 def _misnamed(guard: GuardConfig, catalogue: Catalogue) -> tuple[str, ...]:
     """What the rules of a person say of tools and parameters that are not here: a slip of the pen guards nothing."""
-    tools = catalogue.names
-    told = [
-        f"the rules declare {name!r}, but no tool here is called that" for name in guard.declared if name not in tools
-    ]
+    told = list[str]()
+    for name, one in guard.declared.items():
+        if (spec := catalogue.get(name)) is None:
+            told.append(f"the rules declare {name!r}, but no tool here is called that")
+        elif unknown := _lacking(spec, (*one.roles, *one.sensitive)):
+            told.append(f"the rules declare a parameter {unknown!r} of {name!r}, which it does not have")
     about = [(rule.id, rule.when.tool, rule.when.value) for rule in guard.rules]
     about += [(rule.id, rule.tool, value) for rule in guard.standing for value in rule.when or (None,)]
     for name, tool, value in about:
         meant = [spec for spec in catalogue.tools if tool is None or fits(tool, spec.name)]
         if not meant:
             told.append(f"rule {name!r} is about {tool!r}, but no tool here is called that")
-        elif value is not None and value.arg:
-            has = [_names_in(spec.parameters) for spec in meant]
-            if all(one is not None and value.arg not in one for one in has):
-                told.append(f"rule {name!r} is about a parameter {value.arg!r}, which no tool that it names has")
+        elif value is not None and value.arg and all(_lacking(spec, (value.arg,)) for spec in meant):
+            told.append(f"rule {name!r} is about a parameter {value.arg!r}, which no tool that it names has")
     return tuple(dict.fromkeys(told))
 
 
