@@ -182,8 +182,11 @@ def schema_at(path: Path, root: Mapping[str, object]) -> Mapping[str, object]:
     return here
 
 
-def as_meant(value: object, path: Path, spec: ToolSpec) -> object:
-    """A value of a call as it is meant: texts in NFC, 900.0 as 900, and what is left out as the schema's default."""
+def as_meant(value: object, path: Path, spec: ToolSpec, *, follows: bool = True) -> object:
+    """A value of a call as it is meant: texts in NFC, 900.0 as 900, and what is left out as the schema's default.
+
+    `follows`: also where the default stands behind a reference.
+    """
     match value:
         case str():
             return unicodedata.normalize("NFC", value)
@@ -192,14 +195,14 @@ def as_meant(value: object, path: Path, spec: ToolSpec) -> object:
         case Mapping():
             held = as_object(cast("object", value)) or {}
             here = schema_at(path, spec.parameters)
-            schemas = [one for one in _branches(here, spec.parameters) if "properties" in one]
+            schemas = [one for one in _branches(here, spec.parameters) if "properties" in one] if follows else [here]
             named = as_object(schemas[0].get("properties")) if len(schemas) == 1 else None  # of several nobody knows
             tellings = {key: as_object(one) or {} for key, one in (named or {}).items()}
             usual = {key: told["default"] for key, told in tellings.items() if "default" in told}
-            return {key: as_meant(one, (*path, key), spec) for key, one in {**usual, **held}.items()}
+            return {key: as_meant(one, (*path, key), spec, follows=follows) for key, one in {**usual, **held}.items()}
         case list() | tuple():
             parts = cast("Sequence[object]", value)
-            return [as_meant(one, (*path, at), spec) for at, one in enumerate(parts)]
+            return [as_meant(one, (*path, at), spec, follows=follows) for at, one in enumerate(parts)]
         case _:
             return value
 

@@ -6,16 +6,14 @@ that names all that is odd. A policy is a function of what is known and the call
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import cast
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.origins import GOOD, evidence_of, is_of_user, traced
 from surefoot.core.gate.record import Started, amounts_of, moved_by, sums_in
-from surefoot.core.gate.roles import Leaf, Path, leaves_of, schema_at
+from surefoot.core.gate.roles import Leaf, as_meant, leaves_of
 from surefoot.core.gate.rules import Asked, Policy, Word, cedar, limits, standing_for, user_rules
 from surefoot.core.gate.sinks import aimed, quotes
 from surefoot.core.gate.sources import Known
@@ -46,34 +44,10 @@ _DOING: Mapping[Effect | None, str] = {
 def digest_of(spec: ToolSpec, arguments: Mapping[str, object]) -> str:
     """What an approval binds to: exactly this tool, as it is pinned, with exactly these arguments (section 4.2).
 
-    Arguments that mean the same are the same: texts in NFC, 900.0 as 900, and what is left out as the schema's default.
+    Arguments that mean the same are the same. Digests stand in journals, so no more defaults may count than ever did.
     """
-    told = json_text([pin_of(spec), _canonical(arguments, (), spec)], sort_keys=True)
+    told = json_text([pin_of(spec), as_meant(arguments, (), spec, follows=False)], sort_keys=True)
     return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _canonical(value: object, path: Path, spec: ToolSpec) -> object:
-    """As `as_meant`, but for defaults behind a reference: digests stand in journals, and have to stay the same."""
-    match value:
-        case str():
-            return unicodedata.normalize("NFC", value)
-        case float() if value.is_integer():
-            return int(value)
-        case Mapping():
-            held = cast("Mapping[str, object]", value)  # JSON: text keys
-            properties = schema_at(path, spec.parameters).get("properties")
-            named = cast("Mapping[str, object]", properties if isinstance(properties, Mapping) else {})
-            left_out = {
-                key: cast("Mapping[str, object]", one)["default"]
-                for key, one in named.items()
-                if key not in held and isinstance(one, Mapping) and "default" in one
-            }
-            return {key: _canonical(one, (*path, key), spec) for key, one in {**left_out, **held}.items()}
-        case list() | tuple():
-            parts = cast("Sequence[object]", value)
-            return [_canonical(one, (*path, at), spec) for at, one in enumerate(parts)]
-        case _:
-            return value
 
 
 def tool(call: Asked) -> Sequence[Word]:
