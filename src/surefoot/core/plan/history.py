@@ -302,8 +302,8 @@ REFUSALS: Mapping[str, str] = {
     "invalid_strategy": "the strategy has faults:",
     "empty_params": "retry_with_params came without parameters: give them in data",
     "unknown_action": "unknown action {0} for this step: take one of those in the rules",
-    "repeat_failure": "this very call has failed before in this run: give other values, or trigger_overall_reflection",
-    "repeats_completed_call": "this very call was made before in this run and has had its effect: "
+    "repeat_failure": "this exact call has failed before in this run: give other values, or trigger_overall_reflection",
+    "repeats_completed_call": "this exact call was made before in this run and has had its effect: "
     "give other values, or trigger_overall_reflection",
     "unknown_tool": "unknown tool {0}: take listed tools alone",
     "tool_not_selected": "the tool {0} is not listed: take a listed tool",

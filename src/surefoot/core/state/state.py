@@ -280,7 +280,7 @@ class State:
         return self if self.turn is None else changed(self, turn=changed(self.turn, _memo={}, **changes))
 
     def with_calls(self, change: Callable[[Call], Call]) -> State:
-        """The same with the calls of the newest turn as `change` gives them; this very state where it changes none."""
+        """The state with the calls of the newest turn as `change` gives them; itself where nothing changes."""
         calls = tuple([change(call) for call in self.calls])
         is_same = all(one is other for one, other in zip(calls, self.calls, strict=True))
         return self if is_same else self.with_turn(calls=calls)
