@@ -22,8 +22,9 @@ from temporalio.testing import ActivityEnvironment
 
 from surefoot import Agent, LoopConfig, MemoryJournal, Run, tool
 from surefoot.core.loop.fold import fold
+from surefoot.core.state.state import EMPTY
 from surefoot.engines.temporal import worker
-from surefoot.engines.temporal.activities import KINDS, Activities
+from surefoot.engines.temporal.activities import KINDS, Activities, States
 from surefoot.engines.temporal.payloads import WORKFLOW, Asked, Batch, Given, Held, Size, encode_move, workflow_id
 from surefoot.engines.temporal.worker import Engine, adopt, connected
 from surefoot.journal.memory import store_of
@@ -38,6 +39,27 @@ pytestmark = [pytest.mark.anyio, pytest.mark.temporal, pytest.mark.timeout(200)]
 
 _PATIENCE_S = 60
 _SIGNALLED = EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED
+
+
+def test_a_state_is_found_while_another_workflow_keeps_one() -> None:
+    states = States()
+
+    class Stirring(str):
+        """An id; when it is looked at, the thread of another workflow keeps a state."""
+
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            states.put(Held("other", "clerk", len(told)), EMPTY)
+            told.append(other)
+            return str(self) == other
+
+    told: list[object] = []
+    for fence in range(3):
+        states.put(Held("r1", "clerk", fence), replace(EMPTY, seen=fence))
+    assert states.get(Held(Stirring("r1"), "clerk", 2), 5).seen == 2
+    assert told
 
 
 class Slow:

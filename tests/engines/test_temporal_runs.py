@@ -18,7 +18,8 @@ pytest.importorskip("temporalio", reason="the extra `temporal` is not installed"
 
 from dev_server import Server
 from temporalio import workflow
-from temporalio.client import Client
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.worker import Replayer
 
 from desk import BILL, Desk
@@ -29,6 +30,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.loop.replay import replay
 from surefoot.core.state.state import State
+from surefoot.engines.temporal import worker
 from surefoot.engines.temporal.payloads import WORKFLOW, Given, Size, workflow_id
 from surefoot.engines.temporal.worker import SANDBOX, Engine, adopt, checked, connected
 from surefoot.engines.temporal.workflow import RunWorkflow
@@ -63,9 +65,9 @@ _TIMES = ("elapsed_s", "took_s", "first_s")
 async def engine(
     server: Server, store: JournalStore, agents: Mapping[str, Agent[Any]], *, size: Size = "move", **options: Any
 ) -> AsyncGenerator[Client]:
-    """A worker for these agents, on a queue of its own."""
+    """A worker for these agents, on a queue of its own unless one is named."""
     client, told = await connected(store, server.address), asyncio.Event()
-    made = Engine(store, agents, client, queue=f"q{next(_NUMBERS)}", size=size, **options)
+    made = Engine(store, agents, client, **{"queue": f"q{next(_NUMBERS)}", "size": size, **options})
     working = asyncio.create_task(made.run(told))
     try:
         yield client
@@ -452,6 +454,70 @@ async def test_a_changed_core_is_caught_when_a_history_is_replayed(
             missed.append(name)
     assert len(MUTANTS) == 20
     assert missed == []
+
+
+async def _came_of(handle: WorkflowHandle[Any, Any], patience_s: float = 15) -> str:
+    """Whether a workflow has "ended", was "caught" at doing otherwise than its history, or is "stuck"."""
+    until = time.monotonic() + patience_s
+    while time.monotonic() < until:
+        if (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING:
+            return "ended"
+        if any(
+            one.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED for one in (await handle.fetch_history()).events
+        ):
+            return "caught"
+        await asyncio.sleep(0.2)
+    return "stuck"
+
+
+@pytest.mark.scale
+@pytest.mark.timeout(3600)
+async def test_a_run_that_a_changed_core_got_is_finished_once_it_is_adopted(
+    temporal_server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    paid, came = list[str](), dict[str, str]()
+
+    @tool(effect="read")
+    async def look(q: str) -> str:
+        """Look it up."""
+        return q
+
+    @tool(effect="write", approval="always")
+    async def pay(to: str) -> str:
+        """Pay."""
+        paid.append(to)
+        return "paid"
+
+    @asynccontextmanager
+    async def deployed() -> AsyncGenerator[tuple[Agent, JournalStore, Client]]:
+        store = store_of(str(tmp_path / "runs.db"))
+        agent = Agent(model, tools=[look, pay], journal=store, name="clerk", config=config)
+        async with engine(temporal_server, store, {"clerk": agent}, queue="changed") as client:
+            yield agent, store, client
+        await store.aclose()
+
+    config = LoopConfig(budget=Budget(max_steps=6))
+    for name in MUTANTS:
+        run_id = f"r{next(_NUMBERS)}"
+        said = [calls(("look", {"q": "a"}), ("look", {"q": "b"})), calls(("pay", {"to": run_id})), "Done.", "Done."]
+        model = ScriptedModel(said)
+        async with deployed() as (agent, store, _):
+            await agent.start("Pay.", run_id=run_id)
+            (asked,) = (await at_rest(store, run_id)).waiting
+        monkeypatch.setattr(Mutant, "change", name)
+        monkeypatch.setattr(worker, "RunWorkflow", Mutant)
+        async with deployed() as (agent, store, client):
+            handle = client.get_workflow_handle(workflow_id(run_id))
+            await agent.approve(run_id, asked.id, by="Ada")
+            came[name] = await _came_of(handle)
+        monkeypatch.undo()
+        async with deployed() as (_, store, client):
+            if came[name] != "ended":  # what would come only later was never written otherwise
+                await adopt(client, [run_id])
+                assert (await at_rest(store, run_id)).status == "completed", name
+        assert paid.count(run_id) == 1, name
+    late = {"a note before the end", "never an end", "another answer", "another ending"}
+    assert {name for name, what in came.items() if what != "caught"} == late
 
 
 @pytest.mark.parametrize("size", ["move", "run"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -71,27 +72,31 @@ _PIECE = 500
 """Records that are given at once: what a workflow folds within a tenth of a second."""
 
 
-class _States:
-    """States that were folded here already, by run, records and claim; the newest few."""
+class States:
+    """States that were folded here already, by run, records and claim; the newest few. Workflows have own threads."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, int, int], State] = OrderedDict()
+        self._lock = threading.Lock()
 
     def put(self, held: Held, state: State) -> None:
-        self._kept[held.run_id, state.seen, held.fence] = state
-        while len(self._kept) > 256:  # noqa: PLR2004  # as many runs as a worker has at work
-            self._kept.popitem(last=False)
+        with self._lock:
+            self._kept[held.run_id, state.seen, held.fence] = state
+            while len(self._kept) > 256:  # noqa: PLR2004  # as many runs as a worker has at work
+                self._kept.popitem(last=False)
 
     def get(self, held: Held, seq: int) -> State:
+        with self._lock:
+            kept = tuple(self._kept.items())
         found = [
             state
-            for (run_id, seen, fence), state in self._kept.items()
+            for (run_id, seen, fence), state in kept
             if (run_id, fence) == (held.run_id, held.fence) and seen <= seq
         ]
         return max(found, key=lambda state: state.seen, default=EMPTY)
 
 
-STATES = _States()
+STATES = States()
 
 
 class _OpenedElsewhere(JournalError):
