@@ -26,7 +26,7 @@ from surefoot.types.tools import Catalogue, ToolResult
 
 pytestmark = pytest.mark.anyio
 
-RUNS = 200
+RUNS = 1_000
 CATALOGUES = [TOOLS, *(Catalogue(TOOLS.tools[:number]) for number in range(2))]
 
 

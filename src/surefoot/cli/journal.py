@@ -148,11 +148,11 @@ def pruned(
     wanted = Wanted(time.time() - seconds_in(older, "--older"), status or (), keep_label or ())
 
     async def gone(store: JournalStore) -> int:
-        ids, number, progress = await due(store, wanted), 0, Progress("removed")
+        runs, number, progress = await due(store, wanted), 0, Progress("removed")
         if dry_run:
-            return len(ids)
-        async for number in prune(store, ids, by or user_name()):
-            progress.tell(number, len(ids))
+            return len(runs)
+        async for number in prune(store, runs, by or user_name()):
+            progress.tell(number, len(runs))
         return number
 
     number = with_journal(journal, gone)

@@ -62,13 +62,16 @@ _RUN = "SELECT number FROM surefoot.run WHERE run_id = %s FOR UPDATE"
 
 _DELETED = """
 SELECT number, owner, head, owner <> '' AND surefoot.lives(owner) FROM surefoot.run WHERE run_id = %s FOR UPDATE"""
-_SHARED = "SELECT 1 FROM surefoot.run WHERE parent = %s LIMIT 1"  # asked under that lock: it sees each fork
 _DELETE = """
-WITH events AS (DELETE FROM surefoot.event WHERE run = %(run)s),
-    summary AS (DELETE FROM surefoot.summary WHERE run = %(run)s),
-    labels AS (DELETE FROM surefoot.label WHERE run = %(run)s),
-    words AS (DELETE FROM surefoot.word WHERE run = %(run)s)
-DELETE FROM surefoot.run WHERE number = %(run)s"""
+WITH gone AS (
+    DELETE FROM surefoot.run WHERE number = %(run)s
+    AND NOT EXISTS (SELECT 1 FROM surefoot.run AS fork WHERE fork.parent = %(run)s) RETURNING number
+),
+    events AS (DELETE FROM surefoot.event WHERE run = (SELECT number FROM gone)),
+    summary AS (DELETE FROM surefoot.summary WHERE run = (SELECT number FROM gone)),
+    labels AS (DELETE FROM surefoot.label WHERE run = (SELECT number FROM gone)),
+    words AS (DELETE FROM surefoot.word WHERE run = (SELECT number FROM gone))
+SELECT number FROM gone"""  # done under that lock: it sees each fork
 
 
 class Inbox:
@@ -180,10 +183,9 @@ class Inbox:
                 ((number, owner, head, is_driven),) = found
                 if is_driven and not is_dead_here(owner):
                     raise RunBusy(f"run {run_id} is being driven; cancel it, or wait until it stands still")
-                if await rows_of(connection, _SHARED, (number,)):
-                    raise UsageError(f"run {run_id} cannot be deleted: another run shares its records")
                 check_end(run_id, head, end)
-                await rows_of(connection, _DELETE, {"run": number})
+                if not await rows_of(connection, _DELETE, {"run": number}):
+                    raise UsageError(f"run {run_id} cannot be deleted: another run shares its records")
 
         await self._database.work(deleted, is_final=True)
 

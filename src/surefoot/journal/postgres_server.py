@@ -88,14 +88,14 @@ def is_passing(error: BaseException) -> bool:
 
 
 def waits() -> AsyncGenerator[None]:
-    """The moments at which to try again: at once, then after growing waits of up to half a second."""
+    """The moments at which to try again: at once, then after growing waits of up to 0.4 s."""
 
     async def moments() -> AsyncGenerator[None]:
         wait_s = 0.0
         while True:
             yield
             await asyncio.sleep(wait_s * (0.8 + 0.4 * random.random()))  # noqa: S311  # so that not all come at once
-            wait_s = min(0.5, wait_s * 2 or 0.02)
+            wait_s = min(0.4, wait_s * 2 or 0.02)
 
     return moments()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 _PIECE = 1_000
 """Runs that are noted at once."""
-_AT_ONCE = 8
+_AT_ONCE = 4
 """Runs that are read or deleted at once: a database has each wait for its disk."""
 
 
@@ -41,8 +41,11 @@ class Wanted:
     kept_labels: Collection[str] = ()
 
 
-async def due(store: JournalStore, wanted: Wanted) -> list[str]:
-    """The ids of the runs that may go, each behind those that share its records. Reads summaries alone."""
+async def due(store: JournalStore, wanted: Wanted) -> dict[str, int]:
+    """The runs that may go by id, each behind those that share its records, and how many records each has.
+
+    Reads summaries alone.
+    """
     runs, after, is_more = dict[str, RunSummary](), "", True
     while is_more:
         page = await store.list(EVERY_RUN, after, 200)
@@ -62,19 +65,19 @@ async def due(store: JournalStore, wanted: Wanted) -> list[str]:
         stays += new
     going = [run_id for run_id in runs if family[run_id] not in kept]
     depth = {run_id: _depth(runs, run_id) for run_id in going}
-    return sorted(going, key=depth.__getitem__, reverse=True)
+    return {run_id: runs[run_id].events for run_id in sorted(going, key=depth.__getitem__, reverse=True)}
 
 
-async def prune(store: JournalStore, run_ids: Sequence[str], by: str) -> AsyncIterator[int]:
-    """Take those runs out, each unless somebody has taken it up meanwhile; gives how many have gone so far.
+async def prune(store: JournalStore, runs: Mapping[str, int], by: str) -> AsyncIterator[int]:
+    """Take the runs that are `due` out, each unless somebody has taken it up meanwhile; gives how many have gone.
 
     Before a run goes, its id, the hash of its last record, `by` whom it is taken out and when stand beside the runs,
     under `pruned-YEAR`. In the end the bytes that no run refers to are removed. Raises `JournalError`.
     """
-    gone = 0
+    gone, run_ids = 0, list(runs)
     for at in range(0, len(run_ids), _PIECE):
         piece = run_ids[at : at + _PIECE]
-        read = await _each(piece, lambda run_id: _end(store, run_id))
+        read = await _each(piece, lambda run_id: _end(store, run_id, runs[run_id]))
         ends = {run_id: end for run_id, end in zip(piece, read, strict=True) if end}
         now = time.time()
         told = {run_id: {"hash": end, "by": by, "at": now} for run_id, end in ends.items()}
@@ -140,15 +143,15 @@ async def _is_deleted(store: JournalStore, run_id: str, end: str) -> bool:
     return True
 
 
-async def _end(store: JournalStore, run_id: str) -> str:
-    """The hash of the last record of a run that has ended; "" for one that goes on."""
+async def _end(store: JournalStore, run_id: str, count: int) -> str:
+    """The hash of the last record of a run that had so many and has ended; "" for one that goes on."""
     try:
-        records, wrong = await store.read_recorded(run_id, (await store.summary(run_id)).events - 1)
-    except UsageError:  # somebody else was first
+        records, wrong = await store.read_recorded(run_id, count - 1)
+    except RunUnknown:  # somebody else was first
         return ""
     if wrong:
         raise JournalError(wrong)
-    return records[-1].hash if len(records) == 1 and isinstance(records[-1].event, RunEnded) else ""
+    return records[-1].hash if records and isinstance(records[-1].event, RunEnded) else ""
 
 
 def _read(data: bytes) -> dict[str, object]:
