@@ -63,11 +63,17 @@ _TIMES = ("elapsed_s", "took_s", "first_s")
 
 @asynccontextmanager
 async def engine(
-    server: Server, store: JournalStore, agents: Mapping[str, Agent[Any]], *, size: Size = "move", **options: Any
+    server: Server,
+    store: JournalStore,
+    agents: Mapping[str, Agent[Any]],
+    *,
+    size: Size = "move",
+    queue: str = "",
+    **options: Any,
 ) -> AsyncGenerator[Client]:
     """A worker for these agents, on a queue of its own unless one is named."""
     client, told = await connected(store, server.address), asyncio.Event()
-    made = Engine(store, agents, client, **{"queue": f"q{next(_NUMBERS)}", "size": size, **options})
+    made = Engine(store, agents, client, queue=queue or f"q{next(_NUMBERS)}", size=size, **options)
     working = asyncio.create_task(made.run(told))
     try:
         yield client
