@@ -5,10 +5,12 @@ the other runtimes live in an environment of their own, since `bfcl-eval` wants 
 
     python -m venv ENV
     ENV/bin/pip install --no-deps bfcl-eval
-    ENV/bin/pip install tree-sitter tree-sitter-java tree-sitter-javascript
+    ENV/bin/pip install tree-sitter tree-sitter-java tree-sitter-javascript mpmath
     ENV/bin/pip install 'pydantic-ai-slim[openai]' smolagents
     ENV/bin/pip install aiohttp docstring-parser jsonschema-rs orjson pydantic rapidfuzz
     PYTHONPATH=src:. ENV/bin/python -m evals.bfcl http://127.0.0.1:8080 RESULTS.jsonl --seed 1 --each 15
+    PYTHONPATH=src:. ENV/bin/python -m evals.bfcl http://127.0.0.1:8080 RESULTS.jsonl --categories multi_turn --each 6
 
-What counts are the calls that tools really got in the whole run, each answered with the word "done".
+What counts are the calls that tools really got in the whole run, each answered with the word "done". In `multi_turn`
+(BFCL's `multi_turn_base`) the tools are the package's simulated classes, and its checker looks at them after each turn.
 """

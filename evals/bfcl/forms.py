@@ -19,9 +19,9 @@ import orjson
 from aiohttp import web
 
 from evals.bfcl.__main__ import play
-from evals.bfcl.cases import CATEGORIES, Case, Made, cases_of, is_right, wire_name
+from evals.bfcl.cases import CATEGORIES, DONE, Case, Made, cases_of, is_right, wire_name
 from evals.bfcl.proxy import Count
-from evals.bfcl.runtimes import DONE, RUNTIMES
+from evals.bfcl.runtimes import RUNTIMES
 from evals.results import Row, keep, rows_in
 
 PLAYED = tuple(name for name in RUNTIMES if name != "bare")
@@ -157,7 +157,7 @@ async def main() -> int:
     rows = rows_in(chosen.results)
     known = {(row["seed"], row["runtime"], row["form"], row["id"]) for row in rows}
     cases = cases_of(chosen.seed, chosen.each, [one for one in CATEGORIES if one != "irrelevance"])
-    for case in (one for one in cases if is_right(one, calls_of(one))):  # of some its own answer is refused
+    for case in (one for one in cases if is_right(one, [calls_of(one)])):  # of some its own answer is refused
         for name in PLAYED:
             for form in FORMS if name != "surefoot-schema" else ("native",):  # a step is held to a form of its own
                 if (chosen.seed, name, form, case.id) not in known:

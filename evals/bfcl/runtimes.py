@@ -1,10 +1,11 @@
-"""The runtimes: each takes the words, the tools and what carries calls out, and works until it is done."""
+"""The runtimes: each takes the tools and what carries calls out, and what the user says turn by turn."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,24 +13,27 @@ from typing import Any
 import aiohttp
 import orjson
 
-from evals.bfcl.cases import Case
+from evals.bfcl.cases import MULTI_TURN, CallTool, Case
 from evals.bfcl.proxy import LIMIT_S
 from surefoot.agent import Agent
 from surefoot.core.gate.effects import guess
+from surefoot.core.view.shape import MAX_BRANCHES
 from surefoot.models.names import resolve
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.messages import CallMode
 from surefoot.types.ports import ToolCallContext
 from surefoot.types.tools import ToolResult, ToolSpec
 
-MAX_STEPS = 6
-DONE = "done"
+Say = Callable[[str], Awaitable[str]]
+"""Says what the user says next, and works until that is done; gives how it ended, for a reader."""
 
-CallTool = Callable[[str, Mapping[str, object]], str]
-"""Carries out a call: name and arguments in, the result's text out."""
+Runtime = Callable[[str, Case, CallTool], AbstractAsyncContextManager[Say]]
+"""Base URL, case, and what carries calls out; gives a conversation."""
 
-Runtime = Callable[[str, Case, CallTool], Awaitable[str]]
-"""Base URL, case, and what carries calls out; gives how it ended, for a reader."""
+
+def max_steps(case: Case) -> int:
+    """Steps that a runtime may take in one turn: most often a request is one."""
+    return 10 if case.category == MULTI_TURN else 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,39 +53,59 @@ class _Declared:
         del arguments, context
 
 
-async def surefoot(base_url: str, case: Case, call_tool: CallTool, *, mode: CallMode) -> str:
+@asynccontextmanager
+async def surefoot(base_url: str, case: Case, call_tool: CallTool, *, mode: CallMode) -> AsyncGenerator[Say]:
     """Our own, with a model that its user says is small; in mode "native" without that, as any server's model.
 
     The effect of a tool is what the gate guesses from its name, and a write where the name tells none.
     """
     specs = [ToolSpec(**one) for one in case.tools]
     tools = [_Declared(replace(spec, effect=guess(spec).effect or "write"), call_tool) for spec in specs]
-    limits = LoopConfig(budget=Budget(max_steps=MAX_STEPS))
+    a_step = 2 if mode == "schema" and len(specs) > MAX_BRANCHES else 1  # requests: the name first, then the arguments
+    limits = LoopConfig(budget=Budget(max_steps=a_step * max_steps(case)))
     model = resolve(f"{base_url}#model", traits="small") if mode == "schema" else resolve(f"{base_url}#model")
     agent = Agent(model, tools, call_mode=mode, config=limits)
-    run = await agent.run(case.words)
+    chat = agent.chat()
+
+    async def say(words: str) -> str:
+        run = await chat.send(words)
+        return f"{run.status} {run.reason}".strip()
+
+    yield say
     await agent.aclose()
-    return f"{run.status} {run.reason}".strip()
 
 
-async def bare(base_url: str, case: Case, call_tool: CallTool) -> str:
-    """The server alone: one request, and the calls that it finds in the reply."""
+@asynccontextmanager
+async def bare(base_url: str, case: Case, call_tool: CallTool) -> AsyncGenerator[Say]:
+    """The server alone and the calls that it finds in its replies: one reply, or in several turns until it has none."""
+    messages: list[dict[str, Any]] = []  # Any: JSON of the wire
     body = {
         "model": "model",
-        "messages": [{"role": "user", "content": case.words}],
+        "messages": messages,
         "tools": [{"type": "function", "function": one} for one in case.tools],
     }
-    async with (
-        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=LIMIT_S)) as client,
-        client.post(f"{base_url}/chat/completions", json=body) as reply,
-    ):
-        told = await reply.json()
-    for call in told["choices"][0]["message"].get("tool_calls") or ():
-        call_tool(call["function"]["name"], orjson.loads(call["function"]["arguments"] or "{}"))
-    return "replied"
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=LIMIT_S)) as client:
+
+        async def say(words: str) -> str:
+            messages.append({"role": "user", "content": words})
+            for _ in range(max_steps(case)):
+                async with client.post(f"{base_url}/chat/completions", json=body) as reply:
+                    message = (await reply.json())["choices"][0]["message"]
+                messages.append(message)
+                calls = message.get("tool_calls") or ()
+                for call in calls:
+                    function = call["function"]
+                    result = call_tool(function["name"], orjson.loads(function["arguments"] or "{}"))
+                    messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+                if not calls or case.category != MULTI_TURN:
+                    return "replied"
+            return "stopped"
+
+        yield say
 
 
-async def pydantic_ai(base_url: str, case: Case, call_tool: CallTool) -> str:
+@asynccontextmanager
+async def pydantic_ai(base_url: str, case: Case, call_tool: CallTool) -> AsyncGenerator[Say]:
     """An `Agent` of pydantic-ai with its OpenAI model, as its pages show it."""
     root, tools = importlib.import_module("pydantic_ai"), importlib.import_module("pydantic_ai.tools")
     models = importlib.import_module("pydantic_ai.models.openai")
@@ -98,12 +122,19 @@ async def pydantic_ai(base_url: str, case: Case, call_tool: CallTool) -> str:
 
     model = models.OpenAIChatModel("model", provider=providers.OpenAIProvider(openai_client=client))
     agent = root.Agent(model, tools=[made(one) for one in case.tools])
-    limits = importlib.import_module("pydantic_ai.usage").UsageLimits(request_limit=MAX_STEPS)
-    await agent.run(case.words, usage_limits=limits)
-    return "completed"
+    limits = importlib.import_module("pydantic_ai.usage").UsageLimits(request_limit=max_steps(case))
+    said: list[Any] = []  # Any: messages of pydantic-ai
+
+    async def say(words: str) -> str:
+        result = await agent.run(words, message_history=said, usage_limits=limits)
+        said[:] = result.all_messages()
+        return "completed"
+
+    yield say
 
 
-async def smolagents(base_url: str, case: Case, call_tool: CallTool) -> str:
+@asynccontextmanager
+async def smolagents(base_url: str, case: Case, call_tool: CallTool) -> AsyncGenerator[Say]:
     """A `ToolCallingAgent` of smolagents with its OpenAI model."""
     root = importlib.import_module("smolagents")
 
@@ -128,9 +159,14 @@ async def smolagents(base_url: str, case: Case, call_tool: CallTool) -> str:
     model = root.OpenAIServerModel(
         "model", api_base=base_url, api_key="none", client_kwargs={"timeout": LIMIT_S, "max_retries": 0}
     )
-    agent = root.ToolCallingAgent([made(one) for one in case.tools], model, max_steps=MAX_STEPS, verbosity_level=-1)
-    await asyncio.to_thread(agent.run, case.words)
-    return "completed"
+    tools = [made(one) for one in case.tools]
+    agent = root.ToolCallingAgent(tools, model, max_steps=max_steps(case), verbosity_level=-1)
+
+    async def say(words: str) -> str:
+        await asyncio.to_thread(agent.run, words, reset=False)
+        return "completed"
+
+    yield say
 
 
 RUNTIMES: Mapping[str, Runtime] = {

@@ -1,6 +1,7 @@
 """The runner of BFCL: what a runtime asks of a server is counted, and so are the calls that tools got."""
 
-from collections.abc import AsyncGenerator
+import ast
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -9,17 +10,22 @@ import pytest
 from aiohttp import web
 
 from evals.bfcl.__main__ import lines, play
-from evals.bfcl.cases import Case
+from evals.bfcl.cases import MULTI_TURN, Case, Made, cases_of
 from evals.bfcl.forms import FORMS, calls_of, writing
 from evals.bfcl.proxy import MAX_TOKENS, Count, counting
+from evals.bfcl.runtimes import RUNTIMES
 from evals.results import Row
+from surefoot.core.view.shape import ANSWER, MAX_BRANCHES
 
 pytestmark = pytest.mark.anyio
+
+OWN = ("bare", "surefoot-native", "surefoot-schema")
+"""Runtimes that need no package beside ours."""
 
 CASE = Case(
     "irrelevance_1",
     "irrelevance",
-    "What is 2 + 2?",
+    ["What is 2 + 2?"],
     [
         {
             "name": "math.sum",
@@ -38,9 +44,9 @@ CALL = {"id": "1", "type": "function", "function": {"name": "math_sum", "argumen
 
 
 @asynccontextmanager
-async def _server(*messages: dict[str, object]) -> AsyncGenerator[tuple[str, list[dict[str, object]]]]:
+async def _server(*messages: dict[str, object]) -> AsyncGenerator[tuple[str, list[Row]]]:
     """A server that says these messages in turn; gives its address and the bodies that it got."""
-    left, bodies = list(messages), list[dict[str, object]]()
+    left, bodies = list(messages), list[Row]()
 
     async def reply(request: web.Request) -> web.Response:
         bodies.append(orjson.loads(await request.read()))
@@ -111,4 +117,80 @@ async def test_right_calls_reach_the_tools_in_every_form(name: str, form: str) -
 def test_the_table_has_a_row_for_each_runtime() -> None:
     used: Row = {"calls": [], "requests": 1, "tokens_in": 10, "cached": 4, "tokens_out": 2, "model_s": 1.5}
     row: Row = {"runtime": "bare", "category": "irrelevance", "right": True, **used}
-    assert "| bare | 0 of 0 | 0 of 0 | 0 of 0 | 0 of 0 | 1 of 1 | 1 of 1 | 0 | 1 | 10 | 4 | 2 | 2 |" in lines([row])
+    multi: Row = {"runtime": "bare", "category": MULTI_TURN, "right": False, "turns": [1, 0, 2], "turns_right": 1}
+    none = " | ".join(["0 of 0"] * 4)
+    told = f"| bare | {none} | 1 of 1 | 0 of 1 | 1 of 3 | 1 of 2 | 0 | 2 | 20 | 8 | 4 | 3 |"
+    assert told in lines([row, {**multi, **used}])
+
+
+def _step(name: str, action_input: object) -> dict[str, object]:
+    return {
+        "content": orjson.dumps({"thought": "It is needed.", "action": name, "action_input": action_input}).decode()
+    }
+
+
+def _native(name: str, arguments: object) -> dict[str, object]:
+    function = {"name": name, "arguments": orjson.dumps(arguments).decode()}
+    return {"tool_calls": [{"id": "1", "type": "function", "function": function}]}
+
+
+def _script(name: str, case: Case, turns: Sequence[Sequence[Made]]) -> list[dict[str, object]]:
+    """What a model says that makes these calls, one at a time; a step with many tools is asked for in two requests."""
+    if name != "surefoot-schema":
+        end: dict[str, object] = {"content": "It is done."}
+        return [one for calls in turns for one in (*(_native(*call) for call in calls), end)]
+    steps = [_step(*call) for calls in turns for call in (*calls, (ANSWER, "It is done."))]
+    return [step for step in steps for _ in range(2 if len(case.tools) > MAX_BRANCHES else 1)]
+
+
+@pytest.mark.parametrize("name", OWN)
+async def test_each_turn_of_a_conversation_sees_those_before_it(name: str) -> None:
+    case = replace(CASE, category=MULTI_TURN, turns=["What is 2 + 2?", "And 3 + 3?"])
+    turns = [[("math_sum", {"numbers": [one, one]})] for one in (2, 3)]
+    made: list[object] = []
+
+    def call_tool(tool: str, arguments: Mapping[str, object]) -> str:
+        made.append((tool, arguments))
+        return f"result {len(made)}"
+
+    async with (
+        _server(*_script(name, case, turns)) as (address, bodies),
+        RUNTIMES[name](f"{address}/v1", case, call_tool) as say,
+    ):
+        ended = [await say(words) for words in case.turns]
+    assert [[one] for one in made] == turns
+    assert ended == (["replied"] * 2 if name == "bare" else ["completed"] * 2)
+    seen = [orjson.dumps(body["messages"]).decode() for body in bodies]
+    places = [seen[-1].index(text) for text in (case.turns[0], "result 1", case.turns[1], "result 2")]
+    assert places == sorted(places)
+    assert [case.turns[1] in text for text in seen] == [False, False, True, True]
+
+
+async def test_a_turn_that_does_not_end_is_the_last_one() -> None:
+    case = replace(CASE, turns=["What is 2 + 2?", "And 3 + 3?", "And 4 + 4?"])
+    async with _server(_native("math_sum", {"numbers": [2, 2]}), {"tool_calls": [{}]}) as (address, bodies):
+        row = await play("bare", case, f"{address}/v1", Count())
+    assert (row["turns"], row["ended"], len(bodies)) == ([1, 0, 0], "KeyError: 'function'", 2)
+
+
+@pytest.mark.parametrize("name", OWN)
+async def test_turns_are_right_until_one_leaves_the_classes_otherwise_than_the_answer(name: str) -> None:
+    pytest.importorskip("bfcl_eval", reason="bfcl-eval is not installed; the docstring of evals.bfcl says how")
+    (case,) = cases_of(1, 1, [MULTI_TURN])
+    turns = [[_call(case, line) for line in lines] for lines in case.answer]
+    for calls, right in ((turns, len(turns)), ([*turns[:-1], turns[-1][:-1]], len(turns) - 1)):
+        async with _server(*_script(name, case, calls)) as (address, bodies):
+            row = await play(name, case, f"{address}/v1", Count())
+        assert (row["turns"], row["turns_right"]) == ([len(one) for one in calls], right)
+        assert row["right"] == (right == len(turns))
+        assert "Error" not in str([one for one in bodies[-1]["messages"] if one["role"] != "system"])
+
+
+def _call(case: Case, line: str) -> Made:
+    """A call of an answer, which BFCL writes in Python."""
+    call = ast.parse(line, mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert isinstance(call.func, ast.Name)
+    (known,) = (one["parameters"]["properties"] for one in case.functions if one["name"] == call.func.id)
+    named = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+    return call.func.id, dict(zip(known, map(ast.literal_eval, call.args), strict=False)) | named
