@@ -92,7 +92,7 @@ def test_the_step_schema_has_a_branch_for_each_tool_and_the_answer() -> None:
     assert [branch["properties"]["action"]["const"] for branch in branches] == ["look", "Final Answer"]
     assert list(branches[0]["properties"]) == ["thought", "action", "action_input"]
     assert len(cast("list[object]", step_schema(TOOLS, answer=False)["anyOf"])) == 1
-    assert name_schema(TOOLS)["required"] == ["thought", "action"]
+    assert name_schema(schema)["required"] == ["thought", "action"]
 
 
 def ask(_state: State, _call: Call) -> Decision:

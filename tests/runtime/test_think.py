@@ -11,7 +11,9 @@ from cases import cases
 from surefoot import Agent, Run, tool
 from surefoot.core.parse.marks import MARKERS
 from surefoot.core.parse.stream import END_TOKENS, TURN_TOKENS
-from surefoot.testing.models import FunctionModel
+from surefoot.core.text import at
+from surefoot.core.view.shape import MAX_BRANCHES
+from surefoot.testing.models import FunctionModel, ScriptedModel
 from surefoot.types.events import Event, ModelReplied
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, Reset, Signal, TextDelta
 
@@ -103,3 +105,18 @@ def test_in_the_end_the_answer_is_shown(text: str, data: st.DataObject, modes: t
     run, screen = play(chunks, ["Final Answer: It is 5."], modes=modes)
     assert run.status == "completed"
     assert screen.replies[-1] == run.answer
+
+
+def test_out_of_many_tools_only_those_names_are_offered_that_the_step_may_take() -> None:
+    tools = [tool(effect="read", name=f"look_{number}")(lambda: "It rains.") for number in range(MAX_BRANCHES + 1)]
+    halves = ['{"thought": "Look.", "action": "look_0"', '{"thought": "Now known: rain.", "action": "Final Answer"']
+    steps = ("}", ', "action_input": {}}'), ("}", ', "action_input": "It rains."}')
+    replies = [f"{half}{rest}" for half, rests in zip(halves, steps, strict=True) for rest in rests]
+    model = ScriptedModel(replies, modes=("schema",), traits={"early_answers": "yes", "repeats": "yes"})
+    assert Agent(model, tools).run_sync("What is the weather?").answer == "It rains."
+    first, _, second, _ = [at(one.schema, "properties") for one in model.requests]
+    names = [f"look_{number}" for number in range(MAX_BRANCHES + 1)]
+    assert at(first, "action", "enum") == names
+    assert at(second, "action", "enum") == [*names, "Final Answer"]
+    assert "Now known" in str(at(second, "thought"))
+    assert "Now known" not in str(at(first, "thought"))

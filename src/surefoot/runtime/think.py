@@ -15,9 +15,9 @@ from surefoot.core.parse.stream import DisplayFilter
 from surefoot.core.state.roles import seconds_left
 from surefoot.core.state.state import SpeakerState, State, subset
 from surefoot.core.state.turn import Outcome
-from surefoot.core.text import clean
+from surefoot.core.text import at, clean
 from surefoot.core.view.request import ANSWER_SCHEMA
-from surefoot.core.view.shape import ANSWER, MAX_BRANCHES, name_schema, without_answer
+from surefoot.core.view.shape import MAX_BRANCHES, name_schema, without_answer
 from surefoot.core.view.step import is_before_calls, outcome_of, shown_words
 from surefoot.runtime.ask import failed, reply_of
 from surefoot.runtime.world import bring_files, cannot_take
@@ -99,13 +99,13 @@ async def _asked(model: Model, request: ModelRequest, emit: Emit | None) -> tupl
     """The reply, and how many requests it took: out of many tools the name comes first (spec/react.md, section 8)."""
     if request.mode != "schema" or len(request.tools.tools) <= MAX_BRANCHES:
         return _writable(await model.send(request, emit)), 1
-    first = _writable(await model.send(replace(request, schema=name_schema(request.tools))))
-    name = _chosen(first, request)
-    if name is None:
-        return first, 1  # cut off, or not held to the schema: the parser says what is wrong with it
-    chosen = subset(request.tools, () if name == ANSWER else (name,))
     branches = cast("list[dict[str, dict[str, object]]]", (request.schema or {})["anyOf"])  # as `step_schema` makes it
+    first = _writable(await model.send(replace(request, schema=name_schema(request.schema or {}))))
+    name = _chosen(first)
     held = [branch for branch in branches if branch["properties"]["action"] == {"const": name}]
+    if not held:
+        return first, 1  # cut off, or not held to the schema: the parser says what is wrong with it
+    chosen = subset(request.tools, tuple(one for one in request.tools.names if one == name))
     schema = {**(request.schema or {}), "anyOf": held}
     try:
         second = _writable(await model.send(replace(request, tools=chosen, schema=schema), emit))
@@ -115,14 +115,12 @@ async def _asked(model: Model, request: ModelRequest, emit: Emit | None) -> tupl
     return replace(second, usage=first.usage + second.usage), 2
 
 
-def _chosen(first: ModelMessage, request: ModelRequest) -> str | None:
-    """The action that the first half of a step names, if it can be taken."""
+def _chosen(first: ModelMessage) -> object:
+    """The action that the first half of a step names; None where it names none."""
     try:
-        step: object = orjson.loads(first.content)
+        return at(orjson.loads(first.content), "action")
     except orjson.JSONDecodeError:
         return None
-    name: object = cast("dict[str, object]", step).get("action") if isinstance(step, dict) else None
-    return name if isinstance(name, str) and (name == ANSWER or request.tools.get(name)) else None
 
 
 def _writable(message: ModelMessage) -> ModelMessage:

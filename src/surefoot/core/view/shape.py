@@ -163,9 +163,11 @@ def step_in_tags(content: str) -> str:
     return f"<function_call>{call}</function_call>"
 
 
-def name_schema(tools: Catalogue) -> Mapping[str, object]:
-    """The schema of the first half of a step where there are many tools: a thought, and the name of the action."""
-    return object_schema({"thought": _THOUGHT, "action": {"enum": [*tools.names, ANSWER]}})
+def name_schema(step: Mapping[str, object]) -> Mapping[str, object]:
+    """The first half of a step where there are many tools: the thought, and which of the step's branches it takes."""
+    branches = [at(one, "properties") for one in as_list(step["anyOf"]) or ()]
+    names = [at(one, "action", "const") for one in branches]
+    return object_schema({"thought": at(branches[0], "thought"), "action": {"enum": names}})
 
 
 _THOUGHT = {"type": "string", "maxLength": MAX_THOUGHT_CHARS}
