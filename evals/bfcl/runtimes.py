@@ -115,7 +115,7 @@ async def pydantic_ai(base_url: str, case: Case, call_tool: CallTool) -> AsyncGe
     )
 
     def made(one: Mapping[str, Any]) -> Any:  # Any: pydantic-ai's own types, which are not imported here
-        def function(**arguments: object) -> str:
+        async def function(**arguments: object) -> str:  # in a thread the calls of a reply would lose their order
             return call_tool(one["name"], arguments)
 
         return tools.Tool.from_schema(function, one["name"], one["description"], one["parameters"])
@@ -160,7 +160,8 @@ async def smolagents(base_url: str, case: Case, call_tool: CallTool) -> AsyncGen
         "model", api_base=base_url, api_key="none", client_kwargs={"timeout": LIMIT_S, "max_retries": 0}
     )
     tools = [made(one) for one in case.tools]
-    agent = root.ToolCallingAgent(tools, model, max_steps=max_steps(case), verbosity_level=-1)
+    # with more than one thread the calls of a reply would lose their order
+    agent = root.ToolCallingAgent(tools, model, max_steps=max_steps(case), verbosity_level=-1, max_tool_threads=1)
 
     async def say(words: str) -> str:
         await asyncio.to_thread(agent.run, words, reset=False)
