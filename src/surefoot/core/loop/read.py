@@ -100,7 +100,10 @@ def called_or_asked(
     elif source:
         why = "the same text stands in what you were given"
     elif call.standing == "last":
+        count = len(call.parsed.calls)
         why = "other words stand before it; if you mean the call, write nothing else"
+        if count > 1:
+            why = f"other words stand beside {count} calls; if you mean them, write all {count} and nothing else"
     else:
         why = "it is written as text, where you have used the tool interface before"
     return Parsed(content=visible(message.content).text, error=Fault("text_call", why, call.tool), format=dialect)
