@@ -114,6 +114,10 @@ async def main() -> int:
             for name in chosen.runtimes:
                 if (chosen.seed, name, case.id) not in known:
                     row = await play(name, case, base_url, count)
+                    if row["lost"]:
+                        raise SystemExit(
+                            f"{chosen.server} does not answer; what was played before is in {chosen.results}"
+                        )
                     rows.append(keep(chosen.results, {"seed": chosen.seed, **row}))
     sys.stdout.write("\n".join(lines([row for row in rows if row["seed"] == chosen.seed])) + "\n")
     return 0

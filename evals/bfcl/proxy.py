@@ -18,9 +18,13 @@ LIMIT_S = 1800
 
 @dataclass(slots=True)
 class Count:
-    """What went through since it was last set to zero; `model_s` is what the server says that it worked."""
+    """What went through since it was last set to zero; `model_s` is what the server says that it worked.
+
+    `lost` are requests that no server answered.
+    """
 
     requests: int = 0
+    lost: int = 0
     tokens_in: int = 0
     cached: int = 0
     tokens_out: int = 0
@@ -36,8 +40,12 @@ async def counting(server: str) -> AsyncGenerator[tuple[str, Count]]:
         body: Row = orjson.loads(await request.read())
         length = "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"
         body |= {"temperature": 0, length: MAX_TOKENS, "cache_prompt": True}
-        async with client.post(f"{server}/v1/chat/completions", json=body) as reply:
-            said = await reply.read()
+        try:
+            async with client.post(f"{server}/v1/chat/completions", json=body) as reply:
+                said = await reply.read()
+        except (aiohttp.ClientConnectionError, TimeoutError) as error:
+            count.lost += 1
+            return web.json_response({"error": {"message": str(error)}}, status=502)
         told: Row = orjson.loads(said)
         usage: Row = told.get("usage") or {}
         details: Row = usage.get("prompt_tokens_details") or {}
