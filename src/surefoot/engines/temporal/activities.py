@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -73,24 +72,20 @@ _PIECE = 500
 
 
 class States:
-    """States that were folded here already, by run, records and claim; the newest few. Workflows have own threads."""
+    """States that were folded here already, by run, records and claim; the newest few."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, int, int], State] = OrderedDict()
-        self._lock = threading.Lock()
 
     def put(self, held: Held, state: State) -> None:
-        with self._lock:
-            self._kept[held.run_id, state.seen, held.fence] = state
-            while len(self._kept) > 256:  # noqa: PLR2004  # as many runs as a worker has at work
-                self._kept.popitem(last=False)
+        self._kept[held.run_id, state.seen, held.fence] = state
+        while len(self._kept) > 256:  # noqa: PLR2004  # as many runs as a worker has at work
+            self._kept.popitem(last=False)
 
     def get(self, held: Held, seq: int) -> State:
-        with self._lock:
-            kept = tuple(self._kept.items())
         found = [
             state
-            for (run_id, seen, fence), state in kept
+            for (run_id, seen, fence), state in tuple(self._kept.items())  # at once: a workflow may put one meanwhile
             if (run_id, fence) == (held.run_id, held.fence) and seen <= seq
         ]
         return max(found, key=lambda state: state.seen, default=EMPTY)
