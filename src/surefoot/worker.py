@@ -182,7 +182,7 @@ class Worker:
         try:
             await agent.drive(claimed, by=self.name, watch=watch, stream=watch is not None, leave=leave)
         except RunBusy as error:  # others drive it
-            _LOG.info("run %s: %s", run_id, error)
+            _LOG.warning("run %s: %s", run_id, error)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling() and not leave.has_begun:

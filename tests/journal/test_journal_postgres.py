@@ -33,17 +33,19 @@ from surefoot.types.errors import (
     JournalError,
     JournalTooNew,
     JournalUnavailable,
+    LeaseLost,
     RunBusy,
     RunUnknown,
     UsageError,
 )
-from surefoot.types.events import CallStarted, Event
+from surefoot.types.events import CallStarted, Event, RunNoted
 from surefoot.types.ports import NO_RECORDS, Durability, Place
 from surefoot.types.words import Note
 
 pytestmark = [pytest.mark.anyio, pytest.mark.postgres]
 
 NOTE = Note("more", "mika")
+NOTED = RunNoted("more", "mika")
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'surefoot'"
 
@@ -165,6 +167,49 @@ async def test_a_run_survives_a_server_that_crashes(postgres_url: str, own_postg
     await store.aclose()
     assert [one.events for one in await store.runs()] == [3, 5]
     await store.aclose()
+
+
+def lose_all_but_one(url: str) -> None:
+    """Have the server as a standby that lagged behind leaves it: with one record, and no word."""
+    does(url, "DELETE FROM surefoot.event WHERE seq > 0")
+    does(url, "UPDATE surefoot.run SET events = 1, head = (SELECT hash FROM surefoot.event)")
+    does(url, "DELETE FROM surefoot.word")
+    does(url, CUT)
+
+
+async def test_who_drives_a_run_whose_records_a_failover_has_lost_is_told_and_can_go_on(
+    store: PostgresJournal, postgres_url: str
+) -> None:
+    run = await store.open("r", create=True)
+    await run.append([NOTED] * 3, "synced")
+    posted = await store.say("r", NOTE)
+    lose_all_but_one(postgres_url)
+    with pytest.raises(UsageError, match=rf"no word {posted.number}; .* say it again"):
+        await store.posted("r", posted.number)
+    with pytest.raises(LeaseLost, match=r"run r has 1 records here, 3 were confirmed: .* failover .*; open it again"):
+        await run.append([NOTED], "synced")
+    with pytest.raises(LeaseLost):
+        await run.release()
+    again = await store.open("r")
+    assert await again.read() == [NOTED]
+    await again.append([NOTED], "synced")
+    assert len((await store.read_recorded("r"))[0]) == 2
+
+
+async def test_who_follows_a_run_whose_records_a_failover_has_lost_is_told(
+    store: PostgresJournal, postgres_url: str
+) -> None:
+    run = await store.open("r", create=True)
+    await run.append([NOTED] * 3, "synced")
+    following = store.subscribe("r")
+    assert [(await anext(following)).seq for _ in range(3)] == [0, 1, 2]
+    lose_all_but_one(postgres_url)
+    await run.release()
+    await (await store.open("r")).append([NOTED] * 4, "synced")
+    with pytest.raises(
+        JournalError, match=r"run r: record 2 is not the one that was read: .* failover .* read it anew"
+    ):
+        await anext(following)
 
 
 async def test_who_closes_while_the_server_is_away_is_told_what_may_be_missing(

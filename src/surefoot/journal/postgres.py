@@ -98,10 +98,10 @@ class PostgresJournal:
         with at.follower.watch(found.row.number) as changed:
             while not at.follower.is_over:
                 changed.clear()
-                records, wrong = await at.reader.load(found, since, _PIECE)
+                records, wrong = await at.reader.load(found, since, _PIECE, read=last)
                 since += len(records)
                 for record in records:
-                    last = record.event
+                    last = record
                     yield record
                 if wrong is not None:
                     raise wrong
@@ -109,8 +109,8 @@ class PostgresJournal:
                     continue
                 if last is None and since:
                     before, _ = await at.reader.load(await at.reader.find(run_id), since - 1, 2)
-                    last = before[0].event if len(before) == 1 else None
-                if isinstance(last, RunEnded):
+                    last = before[0] if len(before) == 1 else None
+                if last is not None and isinstance(last.event, RunEnded):
                     return
                 await changed.wait()
 

@@ -24,7 +24,7 @@ from surefoot.journal.codec import (
     storable,
     summary_of,
 )
-from surefoot.journal.postgres_server import Database, Row, is_dead_here
+from surefoot.journal.postgres_server import GONE, Database, Row, is_dead_here
 from surefoot.journal.postgres_write import label_of, text_of
 from surefoot.types.errors import JournalCorrupt, JournalError, RunUnknown
 from surefoot.types.ports import NO_RECORDS, Recorded, RunFilter, RunPage, RunSummary
@@ -105,12 +105,15 @@ class Reader:
         return Found(own, segments, head, ready_at, lives and not is_dead_here(own.owner))
 
     async def load(
-        self, found: Found, since: int, limit: int | None = None
+        self, found: Found, since: int, limit: int | None = None, *, read: Recorded | None = None
     ) -> tuple[list[Recorded], JournalError | None]:
-        """The records from `since` on that can be read, and what is wrong with the next one; at most `limit`."""
+        """The records from `since` on that can be read, and what is wrong with the next one; at most `limit`.
+
+        `read` is the one before them, where it was read already.
+        """
         records: list[Recorded] = []
         try:
-            async for record in self._proven(found, since):
+            async for record in self._proven(found, since, "" if read is None else read.hash):
                 records.append(record)
                 if len(records) == limit:
                     break
@@ -157,7 +160,7 @@ class Reader:
             raise JournalError(f"journal {self._database.name}: the bytes of digest {digest} were altered")
         return data
 
-    async def _proven(self, found: Found, since: int) -> AsyncIterator[Recorded]:
+    async def _proven(self, found: Found, since: int, read: str = "") -> AsyncIterator[Recorded]:
         run_id, expected = found.row.run_id, since
         previous = None if since else genesis(found.segments[0].run_id)
         async for row in self._rows(found.segments, max(since - 1, 0)):
@@ -165,10 +168,13 @@ class Reader:
                 record, previous = await self.record(run_id, expected, previous, row)
                 yield record
                 expected += 1
-            elif row[0] == since - 1:  # the record before the first has the hash that it follows
+            elif row[0] == since - 1 and read in ("", row[4].hex()):  # the first follows its hash
                 previous = bytes(row[4])
             else:
                 break
+        if read and previous is None:
+            told = f"record {since - 1} is not the one that was read: {GONE}, or the run was deleted; read it anew"
+            raise JournalError(f"run {run_id}: {told}")
         if expected < found.row.events:
             raise JournalCorrupt(run_id, expected, f"the record is missing; {_REMEDY}")
         if 0 < expected == found.row.events and previous not in (None, found.head):

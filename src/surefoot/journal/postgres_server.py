@@ -72,6 +72,9 @@ _REMEDIES = {
     "3D000": "make the database with `createdb`, or name another",
 }
 
+GONE = "the server has lost the rest, as in a failover to a standby that lagged behind"
+"""Why less is there than was confirmed."""
+
 _UNREADABLE = (
     "the journal's address cannot be read; write postgresql://USER@HOST:PORT/DATABASE, and / ? # @ of a password as "
     "%2F %3F %23 %40"

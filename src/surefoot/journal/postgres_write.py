@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from surefoot.core.state.summary import is_outdated
 from surefoot.journal.codec import Blob, EventRow, encode_summary, storable
-from surefoot.journal.postgres_server import PATIENCE_S, Connection, Database, is_passing
+from surefoot.journal.postgres_server import GONE, PATIENCE_S, Connection, Database, is_passing
 from surefoot.types.errors import JournalError, LeaseLost
 from surefoot.types.ports import Place, RunSummary
 from surefoot.types.words import Posted
@@ -326,16 +326,15 @@ class Writer:
                 line.at, line.heard_sent = line.end, len(line.heard)
                 line.is_safe()
             elif line.rows or line.heard:
-                self._lost(line)
+                self._lost(line, seq)
         self._blobs = {digest: data for digest, data in self._known.items() if data} | self._blobs
         self._known.clear()
 
-    def _lost(self, line: Line) -> None:
-        told = (
-            f"journal {self._database.name}: run {line.summary.run_id} has gone on without this process: somebody else "
-            "drives this run; leave it to them, or open it again"
-        )
-        line.fails(LeaseLost(told))
+    def _lost(self, line: Line, seq: int) -> None:
+        told = "gone on without this process: somebody else drives this run; leave it to them, or open it again"
+        if seq < line.base.seq:
+            told = f"{seq} records here, {line.base.seq} were confirmed: {GONE}; open it again to go on from there"
+        line.fails(LeaseLost(f"journal {self._database.name}: run {line.summary.run_id} has {told}"))
         self._unsafe.pop(line, None)
 
 
