@@ -28,9 +28,12 @@ from disk import Disk, Harm
 from work import note
 
 FORK = multiprocessing.get_context("fork")
-LINE = ("whole", "cut after the request", "cut before the answer", "stalled", "slow")
-HARM = (*LINE[1:], "connections ended", "server restarted")
-"""What happens to a database in a schedule, one at a time; a server is stopped as by a crash."""
+LINE = ("whole", "cut after the request", "cut before the answer", "stalled", "slow", "half-open")
+HARM = (*LINE[1:-1], "connections ended", "server restarted")
+"""What happens to a database in a schedule, one at a time; a server is stopped as by a crash.
+
+Not that the line is half-open: that nothing comes over it any more is noticed after half a minute only.
+"""
 
 _SLOW_S = 0.2
 _LOOK_S = 0.05
@@ -64,6 +67,7 @@ class Database:
         self._line: Synchronized[int] = FORK.Value(c_int, 0)
         self._to: Synchronized[int] = FORK.Value(c_int, _SERVER)
         self._pooler: subprocess.Popen[bytes] | None = None
+        self._name = "postgres"
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._proxy = FORK.Process(target=self._serve, daemon=True)
         self._proxy.start()
@@ -71,6 +75,7 @@ class Database:
     def made(self, name: str) -> str:
         """The address of a new database."""
         self._tell(f"CREATE DATABASE {name}")
+        self._name = name
         return f"postgresql://postgres@127.0.0.1:{self._listening.getsockname()[1]}/{name}"
 
     def pool(self) -> None:
@@ -81,14 +86,18 @@ class Database:
         _wait((own / ".s.PGSQL.5432").exists)
         self._to.value = _POOLER
 
-    def stand_by(self) -> None:
-        """Have a standby, which has each commit with a sync before it counts."""
+    def stand_by(self, *, is_synchronous: bool) -> None:
+        """Have a standby. A synchronous one has each commit with a sync before it counts."""
         own = self._own("standby")
         copy = ["-h", str(self._socket), "-U", "postgres", "-R", "-X", "stream", "--checkpoint=fast"]
         self._embedded.pg_basebackup(copy, pgdata=own / "data", user=self._server.system_user, timeout=_CONTROL_S)
         self._start(own / "data", own)
-        self._tell("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
-        _wait(lambda: self._tell("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"))
+        if is_synchronous:
+            self._tell("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        state = "sync" if is_synchronous else "async"
+        _wait(
+            lambda: self._tell(f"SELECT FROM pg_stat_replication WHERE (state, sync_state) = ('streaming', '{state}')")
+        )
 
     def suffer(self, harms: Sequence[Harm]) -> None:
         """Let all of that happen, one after the other; to be a process of its own."""
@@ -108,11 +117,7 @@ class Database:
                     self._start(self._server.pgdata, self._socket)
                     note(what="back")
                 case "failed over":
-                    self._stop(self._server.pgdata)
-                    note(what="away", harm=harm)
-                    self._control(self._folder / "standby/data", "-w", "promote")
-                    self._to.value = _STANDBY
-                    note(what="back")
+                    self._fail_over(harm, lasts_s)
                 case "disk full" if self._disk:
                     self._disk.fill()
                     note(what="away", harm=harm)
@@ -123,7 +128,7 @@ class Database:
                     self._disk.free()
                     _wait(self._is_up)
                     note(what="back")
-                case "stalled":
+                case "stalled" | "half-open":
                     note(what="away", harm=harm)
                     self._fail(harm, lasts_s)
                     note(what="back")
@@ -141,20 +146,44 @@ class Database:
             if (data / "postmaster.pid").exists():
                 self._stop(data)
 
+    def _fail_over(self, harm: str, behind_s: float) -> None:
+        """Promote the standby, which has got nothing for so many seconds before the server is stopped."""
+        standby, kept = self._folder / "standby", 0
+        if behind_s:
+            note(what="cut")
+            self._tell("ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()", at=standby)
+            _wait(lambda: not self._tell("SELECT FROM pg_stat_wal_receiver", at=standby))
+            time.sleep(behind_s)
+            kept = self._records(self._socket)
+        self._stop(self._server.pgdata)
+        note(what="away", harm=harm)
+        self._control(standby / "data", "-w", "promote")
+        lost = {"lost": kept - self._records(standby)} if behind_s else {}
+        self._to.value = _STANDBY
+        note(what="back", **lost)
+
+    def _records(self, at: Path) -> int:
+        """How many records there are."""
+        ((count,),) = self._tell("SELECT sum(events) FROM surefoot.run", at=at, name=self._name)
+        return int(count)
+
     def _fail(self, how: str, lasts_s: float) -> None:
         self._line.value = LINE.index(how)
         time.sleep(lasts_s)
         self._line.value = 0
 
-    def _tell(self, *statements: str) -> bool:
-        """Whether the last of these statements, said to the server itself, gave a row."""
-        with closing(psycopg.connect(self._server.get_uri(), autocommit=True)) as server:
-            return [server.execute(one.encode()).rowcount for one in statements][-1] > 0
+    def _tell(self, *statements: str, at: Path | None = None, name: str = "postgres") -> Sequence[tuple[Any, ...]]:
+        """What the last of these statements gave, said to the server itself, or to the one with its socket there."""
+        with closing(
+            psycopg.connect(host=str(at or self._socket), user="postgres", dbname=name, autocommit=True)
+        ) as server:
+            told = [server.execute(one.encode()) for one in statements][-1]
+            return told.fetchall() if told.description is not None else []
 
     def _is_up(self) -> bool:
         """Whether the server can be reached; where it has given up it is started."""
         with suppress(psycopg.OperationalError):
-            return self._tell("SELECT 1")
+            return bool(self._tell("SELECT 1"))
         with suppress(subprocess.CalledProcessError):  # it is about to come up by itself
             self._start(self._server.pgdata, self._socket)
         return False
@@ -191,15 +220,26 @@ class Database:
         except OSError:
             writer.transport.abort()
             return
+        half_open = asyncio.create_task(self._half_open())
         carrying = {
+            half_open,
             asyncio.create_task(self._carry(reader, back, LINE[1])),
             asyncio.create_task(self._carry(there, writer, LINE[2])),
         }
-        _, left = await asyncio.wait(carrying, return_when=asyncio.FIRST_COMPLETED)
+        done, left = await asyncio.wait(carrying, return_when=asyncio.FIRST_COMPLETED)
         for one in left:
             one.cancel()
-        for end in (writer, back):
-            end.transport.abort()
+        await asyncio.wait(carrying)
+        back.transport.abort()
+        with suppress(OSError):
+            while half_open in done and await reader.read(_PIECE):
+                pass
+        writer.transport.abort()
+
+    async def _half_open(self) -> None:
+        """Wait until the line is half-open: the server's end is closed, and what the client sends goes nowhere."""
+        while LINE[self._line.value] != "half-open":  # noqa: ASYNC110  # another process does that
+            await asyncio.sleep(_LOOK_S)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cut: str) -> None:
         """Carry what comes one way, as long as the line is whole."""
@@ -226,7 +266,7 @@ def harms_of(chance: random.Random) -> Sequence[Harm]:
     return found
 
 
-def _wait(is_so: Callable[[], bool]) -> None:
+def _wait(is_so: Callable[[], object]) -> None:
     """Wait until something is so, which it has to be before long."""
     until = time.monotonic() + _CONTROL_S
     while not is_so():

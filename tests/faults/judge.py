@@ -3,6 +3,9 @@
 The chain is whole and a replay gives the same; no effect that cannot be taken back twice, and none missing from a run
 that was completed; each run has ended, or stands with a reason; each question was answered once, by a word that named
 what was shown; and no record of a driver whose place was taken.
+
+What a standby lacks that takes over is lost with its server. So of what was done between the cut and the end of that
+server an effect may be made once more, a word may not count, and a run may be unknown: that, and no more.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ from surefoot.types.outcomes import Ask, Cancelled, Deny
 from surefoot.types.ports import JournalStore, Recorded
 
 Line = Mapping[str, Any]  # Any: JSON
+Lapse = tuple[float, float]
+"""From when until when what a server took was lost with it."""
 
 _WRITER = re.compile(r", by (\d+)$|^by (\d+)$")
 
@@ -76,6 +81,7 @@ class _Run:
     records: Sequence[Recorded]
     book: Sequence[Line]
     verdict: Verdict
+    lapses: Sequence[Lapse]
     wrote: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
 
     def of(self, *kinds: type[Event]) -> Iterator[tuple[float, Any]]:  # Any: one of the kinds
@@ -84,8 +90,18 @@ class _Run:
     def fault(self, told: str) -> None:
         self.verdict.faults.append(f"{self.run_id}: {told}")
 
-    def judge_effects(self, made: Mapping[str, int]) -> None:
-        """Each effect as often as it may be: of a run that was completed, once, or never where somebody refused it."""
+    @property
+    def heard_of(self) -> Iterator[Line]:
+        """The words to this run that were acknowledged, but for those that may be lost."""
+        since = {line["by"]: line["at"] for line in self.book if line["what"] == "says" and line["run"] == self.run_id}
+        said = (line for line in self.book if line["what"] == "said" and line["run"] == self.run_id)
+        return (line for line in said if not _is_in(self.lapses, since[line["by"]], line["at"]))
+
+    def judge_effects(self, made: Mapping[tuple[str, bool], int]) -> None:
+        """Each effect as often as it may be: of a run that was completed, once, or never where somebody refused it.
+
+        `made` says how often each was begun in a lapse, and how often outside.
+        """
         said = {line["by"]: line for line in self.book if line["what"] == "says"}
         is_completed = any(event.ending.kind == "completed" for _, event in self.of(RunEnded))
         no = [event for _, event in self.of(CallJudged) if isinstance(event.decision, Deny)]
@@ -94,12 +110,15 @@ class _Run:
             self.fault(f"it ended {self.records[-1].event}, though nobody had refused anything")
         is_all_told = len(refused) == len(no)  # else questions have expired, or something failed
         for kind, given in (call for turn in wanted(self.task) for call in turn):
-            key, times = given["key"], made.get(given["key"], 0)
-            if times > 1 and kind not in REPEATABLE:
-                self.fault(f"{kind} {key} was done {times} times")
+            key = given["key"]
+            times, lost = made.get((key, False), 0), made.get((key, True), 0)
+            if max(times, lost) > 1 and kind not in REPEATABLE:
+                self.fault(f"{kind} {key} was done {times} times, and {lost} times in a lapse")
+            elif times and lost and kind not in REPEATABLE:
+                self.verdict.figures["effects made twice, once in a lapse"] += 1
             if key in refused and times:
                 self.fault(f"{kind} {key} was done, though somebody had refused it")
-            if is_completed and is_all_told and key not in refused and not times:
+            if is_completed and is_all_told and key not in refused and not times and not lost:
                 self.fault(f"{kind} {key} was never done, though the run was completed")
 
     def judge_answers(self) -> None:
@@ -123,10 +142,12 @@ class _Run:
             if used[by] > 1 or (used[by] and line.get("is_wrong")):
                 self.fault(f"{line['word']} {by} counted {used[by]} times; wrong digest: {line.get('is_wrong')}")
         for line in self.book:
-            if line["what"] == "said" and line["run"] == self.run_id:
-                self.verdict.figures[f"words: {line['word']} {line['outcome'] or 'later'}"] += 1
-                if line["outcome"] == "applied" and "key" in line and used[line["by"]] != 1:
-                    self.fault(f"{line['word']} {line['by']} counts, but nothing on record is by it")
+            if line["what"] == "unsaid" and not _is_in(self.lapses, said[line["by"]]["at"], line["at"]):
+                self.fault(f"{line['by']} was told: {line['why']}")
+        for line in self.heard_of:
+            self.verdict.figures[f"words: {line['word']} {line['outcome'] or 'later'}"] += 1
+            if line["outcome"] == "applied" and "key" in line and used[line["by"]] != 1:
+                self.fault(f"{line['word']} {line['by']} counts, but nothing on record is by it")
         for at, event in self.of(RunEnded):
             if isinstance(event.ending, Cancelled) and event.ending.by in said:
                 self.verdict.waits["cancelled after the word"].append(at - said[event.ending.by]["at"])
@@ -161,16 +182,43 @@ class _Run:
             self.wrote.append((pid, at))
 
 
+def _is_in(lapses: Sequence[Lapse], since: float, until: float) -> bool:
+    """Whether something that lasted so long did so in a lapse, also in part."""
+    return any(since <= end and until >= cut for cut, end in lapses)
+
+
+def _lapses(lines: Sequence[Line], verdict: Verdict) -> Sequence[Lapse]:
+    """When what a server took was lost with it, where something was."""
+    for line in lines:
+        if "lost" in line:
+            verdict.figures["records lost with a server"] += line["lost"]
+            if line["lost"] <= 0:
+                verdict.faults.append("no record was lost with the server, so this shows nothing")
+    cuts = [line["at"] for line in lines if line["what"] == "cut"]
+    return [(cut, min(line["at"] for line in lines if line["what"] == "away" and line["at"] > cut)) for cut in cuts]
+
+
 async def judge(store: JournalStore, book: Path, runs: Mapping[str, str], *, may_ask: bool = False) -> Verdict:
     """Judge these runs, given with their tasks. With `may_ask` a run may also stand with a question."""
     verdict, lines, wrote = Verdict(), noted(book), list[tuple[int, float]]()
-    made = Counter(line["key"] for line in lines if line["what"] == "made")
+    lapses = _lapses(lines, verdict)
+    made = Counter(
+        (line["key"], _is_in(lapses, line["since"], line["since"])) for line in lines if line["what"] == "made"
+    )
+    late = {
+        run: [line["at"] for line in lines if line["what"] in ("submits", "submitted") and line["run"] == run]
+        for run in (line["run"] for line in lines if line["what"] == "submitted")
+    }
     gone = (Signals(line["signal"]).name for line in lines if line["what"] == "gone")
     verdict.figures.update(f"processes that got {name}" for name in gone)
     verdict.figures.update(f"database: {line['harm']}" for line in lines if line["what"] == "harm")
     for run_id, task in runs.items():
+        if run_id in late and _is_in(lapses, *late[run_id]) and run_id not in await store.beginning(run_id, 1):
+            verdict.figures["runs lost"] += 1
+            continue
         records, wrong = await store.read_recorded(run_id)
-        one = _Run(run_id, task, records, [line for line in lines if line.get("run", run_id) == run_id], verdict)
+        own = [line for line in lines if line.get("run", run_id) == run_id]
+        one = _Run(run_id, task, records, own, verdict, lapses)
         events = [record.event for record in records]
         replayed, summary = replay(events), await store.summary(run_id)
         if wrong:
@@ -189,7 +237,7 @@ async def judge(store: JournalStore, book: Path, runs: Mapping[str, str], *, may
         one.judge_answers()
         one.judge_drivers()
         wrote += one.wrote
-        numbers = {line["number"] for line in one.book if line["what"] == "said"}
+        numbers = {line["number"] for line in one.heard_of}
         unheard = [number for number in numbers if not (await store.posted(run_id, number)).outcome]
         if unheard:
             one.fault(f"words {unheard} were never heard")

@@ -21,7 +21,7 @@ from surefoot.core.plan.accept import waiting
 from surefoot.core.state.turn import Call
 from surefoot.run import state_of
 from surefoot.speak import speak
-from surefoot.types.errors import JournalError
+from surefoot.types.errors import JournalError, RunUnknown, UsageError
 from surefoot.types.ports import JournalStore, RunFilter, RunSummary
 from surefoot.types.words import Approve, Cancel, Note, Refuse, Settle, Word
 
@@ -66,7 +66,12 @@ class Person:
         kind = word.type.lower()
         note(what="says", run=run_id, by=word.by, word=kind, **about)
         times = 2 if self.chance.random() < self.habits.mistakes else 1
-        for posted in await asyncio.gather(*(speak(self.store, run_id, word, key=word.by) for _ in range(times))):
+        try:
+            heard = await asyncio.gather(*(speak(self.store, run_id, word, key=word.by) for _ in range(times)))
+        except UsageError as error:  # the word, or its run, is lost
+            note(what="unsaid", run=run_id, by=word.by, why=str(error))
+            return
+        for posted in heard:
             outcome, number = posted.outcome, posted.number
             note(what="said", run=run_id, by=word.by, word=kind, number=number, outcome=outcome, **about)
 
@@ -118,7 +123,7 @@ async def answer_all(people: Sequence[Person]) -> None:
                 return
             await asyncio.gather(*(one.answer(runs) for one in people))
             last = time.monotonic()
-        except JournalError:  # it is away
+        except (JournalError, RunUnknown):  # it is away, or a run was lost
             if time.monotonic() - last > _PATIENCE_S:
                 raise
         await asyncio.sleep(_PAUSE_S * chance.random())

@@ -40,19 +40,24 @@ CLOCKS = (
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What goes wrong, how long it lasts in full and in short, and what happens to the workers; where to play it."""
+    """What goes wrong, how long it lasts in full and in short, and what happens to the workers; where to play it.
+
+    So many of the runs are submitted `late`, while it goes on.
+    """
 
     harm: str = ""
     lasts_s: float = 0.0
     short_s: float = 0.0
     workers: Sequence[Sequence[Fault]] = ((), ())
     server: str = "server"
+    late: int = 0
 
     def schedule(self, *, is_short: bool) -> Schedule:
         lasts_s = self.short_s if is_short else self.lasts_s
-        runs = runs_of(random.Random(self.harm), 40 if is_short else 80, ("clerk", "clerk", "planner"))
+        count = (40 if is_short else 80) + self.late
+        runs = runs_of(random.Random(self.harm), count, ("clerk", "clerk", "planner"))
         harms = [(AFTER_S, self.harm, lasts_s)] if self.harm else []
-        return Schedule(0, runs, self.workers, work_s=0.4 if is_short else 1.0, harms=harms)
+        return Schedule(0, runs, self.workers, work_s=0.4 if is_short else 1.0, harms=harms, late=self.late)
 
 
 SCENES = {
@@ -60,7 +65,9 @@ SCENES = {
     "stall": Scene("stalled", 60, 3),
     "slow": Scene("slow", 20, 1),
     "pooler": Scene("server restarted", 5, 1, server="pooler"),
-    "failover": Scene("failed over", server="standby"),
+    "half-open": Scene("half-open", 20, 1),
+    "failover": Scene("failed over", server="synchronous standby"),
+    "failover-async": Scene("failed over", 0.3, 0.3, server="standby", late=30),
     "disk": Scene("disk full", 20, 2, server="disk"),
     "disk-sqlite": Scene("disk full", 20, 2, server="file on a disk"),
     "clocks": Scene(workers=CLOCKS),
@@ -91,8 +98,8 @@ def played(scene: Scene, folder: Path, *, is_short: bool) -> Verdict | str:
             if shutil.which("pgbouncer") is None:
                 return "pgbouncer: install it, for example with apt-get"
             database.pool()
-        if scene.server == "standby":
-            database.stand_by()
+        if "standby" in scene.server:
+            database.stand_by(is_synchronous="synchronous" in scene.server)
         return play(schedule, folder, database.made("scene"), database.suffer)
 
 

@@ -50,10 +50,13 @@ def test_a_database_that_fails_loses_nothing_and_repeats_nothing() -> None:
     [
         "disk-sqlite",
         pytest.param("clocks-sqlite", marks=pytest.mark.scale),
-        *(pytest.param(name, marks=[pytest.mark.postgres, WITH_POSTGRES]) for name in ("outage", "pooler")),
+        *(
+            pytest.param(name, marks=[pytest.mark.postgres, WITH_POSTGRES])
+            for name in ("outage", "pooler", "failover-async")
+        ),
         *(
             pytest.param(name, marks=[pytest.mark.postgres, pytest.mark.scale, WITH_POSTGRES])
-            for name in ("stall", "slow", "failover", "disk", "clocks")
+            for name in ("stall", "slow", "half-open", "failover", "disk", "clocks")
         ),
     ],
 )

@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.process import BaseProcess
@@ -37,7 +38,10 @@ from work import PLACES, agents, note, noted, task_of
 
 from surefoot.cli.agents_file import agents_in
 from surefoot.journal.memory import store_of
+from surefoot.types.errors import JournalError, RunExists
 from surefoot.worker import Worker
+
+_LOG = logging.getLogger("trouble")
 
 FORK = multiprocessing.get_context("fork")
 AGENTS = Path(__file__).parent / "work.py"
@@ -48,6 +52,8 @@ JUMPS_S = {signal.SIGUSR1: 3600.0, signal.SIGUSR2: -3600.0}
 """Signals that set a worker's clock wrong, and by how much."""
 
 _LOOK_S = 0.01
+_SUBMIT_S = 0.1
+_MOST_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,8 @@ class Schedule:
     """What is to happen. `runs` are their tasks, by ids that begin with the name of the agent.
 
     `workers` has for each worker the faults of its lives, `people` their names by process. A tool takes up to `work_s`
-    seconds before its effect, and again after it.
+    seconds before its effect, and again after it. So many runs, the last ones, are submitted `late`: once the work has
+    begun, one after the other.
     """
 
     seed: int
@@ -74,6 +81,7 @@ class Schedule:
     habits: Habits = Habits()
     work_s: float = 0.01
     harms: Sequence[Harm] = ()
+    late: int = 0
 
 
 def schedule_of(seed: int) -> Schedule:
@@ -212,16 +220,22 @@ def play(
 ) -> Verdict:
     """Let a schedule happen over a journal, to which `suffer` does harm, and judge it."""
     os.environ.update(FAULTS_BOOK=str(folder / "book"), FAULTS_WORK_S=str(schedule.work_s))
-    asyncio.run(_start(schedule, journal))
+    runs = list(schedule.runs.items())
+    first, late = runs[: len(runs) - schedule.late], runs[len(runs) - schedule.late :]
+    asyncio.run(_start(first, journal))
     working = partial(begun, _work, journal, folder)
     places = [Place(working, list(faults)) for faults in schedule.workers]
     speaking = partial(begun, speak, journal, folder)
     people = [
         speaking(names, replace(schedule.habits, seed=at)) for at, names in enumerate(schedule.people, schedule.seed)
     ]
-    harms = [] if suffer is None else [begun(_harm, suffer, schedule.harms, folder / "book")]
+    others = [("people", one) for one in people]
+    if suffer is not None:
+        others.append(("harm", begun(_harm, suffer, schedule.harms, folder / "book")))
+    if late:
+        others.append(("late", begun(_submit, late, journal, folder)))
     since = time.monotonic()
-    while any(one.is_alive() for one in (*people, *harms)) or any(place.stopped_s is not None for place in places):
+    while any(one.is_alive() for _, one in others) or any(place.stopped_s is not None for place in places):
         for place in places:
             place.look()
         time.sleep(_LOOK_S)
@@ -235,12 +249,7 @@ def play(
     last.join(LIMIT_S)
     once = begun(partial(_work, once=True), journal, folder)  # hears what was said at the very end
     once.join(LIMIT_S)
-    for name, one in (
-        ("worker --once", once),
-        ("people", settling),
-        *(("people", one) for one in people),
-        *(("harm", one) for one in harms),
-    ):
+    for name, one in (("worker --once", once), ("people", settling), *others):
         if one.exitcode != 0:
             verdict.faults.append(f"{name} ended with {one.exitcode}: {(folder / 'log').read_text()[-2000:]}")
             one.kill()
@@ -250,18 +259,38 @@ def play(
 
 def _harm(suffer: Callable[[Sequence[Harm]], None], harms: Sequence[Harm], book: Path) -> None:
     """Do harm once the work has begun."""
-    until = time.monotonic() + LIMIT_S
-    while time.monotonic() < until and not any(line["what"] == "made" for line in noted(book)):
-        time.sleep(_LOOK_S)
+    _wait_for_work(book)
     suffer(harms)
 
 
-async def _start(schedule: Schedule, journal: str) -> None:
-    store = store_of(journal)
-    own = {name: replace(agent, name=name, journal=store) for name, agent in agents.items()}
-    for run_id, task in schedule.runs.items():
-        await own[run_id.partition("-")[0]].start(task, run_id=run_id)
-    await store.aclose()
+def _wait_for_work(book: Path) -> None:
+    until = time.monotonic() + LIMIT_S
+    while time.monotonic() < until and not any(line["what"] == "made" for line in noted(book)):
+        time.sleep(_LOOK_S)
+
+
+def _submit(runs: Sequence[tuple[str, str]], journal: str, folder: Path) -> None:
+    """Submit runs one after the other once the work has begun, each again until that is acknowledged."""
+    logged(folder)
+    _wait_for_work(folder / "book")
+    for run_id, task in runs:
+        note(what="submits", run=run_id)
+        with suppress(RunExists):
+            for _ in range(_MOST_TRIES):
+                try:
+                    asyncio.run(_start([(run_id, task)], journal))
+                    break
+                except JournalError:
+                    _LOG.warning("run %s is submitted again", run_id, exc_info=True)
+        note(what="submitted", run=run_id)
+        time.sleep(_SUBMIT_S)
+
+
+async def _start(runs: Sequence[tuple[str, str]], journal: str) -> None:
+    async with aclosing(store_of(journal)) as store:
+        own = {name: replace(agent, name=name, journal=store) for name, agent in agents.items()}
+        for run_id, task in runs:
+            await own[run_id.partition("-")[0]].start(task, run_id=run_id)
 
 
 async def _judged(schedule: Schedule, journal: str, folder: Path) -> Verdict:

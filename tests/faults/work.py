@@ -104,9 +104,10 @@ class Booked(Agent):
 
 
 async def _done(kind: str, key: str) -> str:
+    since = time.clock_gettime(time.CLOCK_REALTIME)
     TRIP.reached("before call")
     await asyncio.sleep(random.uniform(0, float(os.environ["FAULTS_WORK_S"])))
-    note(what="made", kind=kind, key=key)
+    note(what="made", kind=kind, key=key, since=since)
     TRIP.reached("in call")
     await asyncio.sleep(random.uniform(0, float(os.environ["FAULTS_WORK_S"])))
     TRIP.reached("after call")
