@@ -689,6 +689,42 @@ async def test_a_run_that_two_take_in_at_once_is_there_once(
     assert await read_all(store, "r1") == (story()[1:], "")
 
 
+class Dead:
+    """A connection whose line is half-open: it has listened, and nothing comes any more."""
+
+    async def execute(self, statement: str) -> None:
+        if not statement.startswith("LISTEN"):
+            await asyncio.Event().wait()
+
+    async def notifies(self, *, timeout: float) -> AsyncIterator[object]:  # noqa: ASYNC109  # as psycopg has it
+        await asyncio.sleep(0)
+        for note in ():
+            yield note, timeout
+
+    async def close(self) -> None:
+        pass
+
+
+class HalfOpen(Database):
+    """Each of its connections dies without a word."""
+
+    def __init__(self) -> None:
+        super().__init__("postgresql://h/d")
+        self.connected = 0
+
+    async def connect(self) -> Any:  # Any: it stands for psycopg's
+        self.connected += 1
+        return Dead()
+
+
+async def test_who_listens_over_a_line_that_has_died_without_a_word_listens_over_another() -> None:
+    database = HalfOpen()
+    follower = Follower(database, answer_s=0.01)
+    with follower.watch(1):
+        await until(lambda: database.connected > 1)
+    await follower.aclose()
+
+
 class Told(Database):
     """Keeps what it is to tell; something else changes as soon as that is done."""
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextlib import contextmanager, suppress
 
-from surefoot.journal.postgres_server import ERRORS, Database, waits
+from surefoot.journal.postgres_server import ANSWER_S, ERRORS, Database, waits
 from surefoot.types.errors import JournalError
 
 EVERY = 0
@@ -30,8 +30,8 @@ _UNHEARD = "SELECT DISTINCT run FROM surefoot.word WHERE run = ANY (%s) AND outc
 class Follower:
     """Wakes those who wait here, and tells other processes."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, *, answer_s: float = ANSWER_S) -> None:
+        self._database, self._answer_s = database, answer_s
         self._watchers: defaultdict[int, set[asyncio.Event]] = defaultdict(set)
         self._ears: dict[int, Callable[[], None]] = {}
         self._unasked: set[int] = set()
@@ -134,6 +134,8 @@ class Follower:
                     self._look()
                     async for note in connection.notifies(timeout=_LOOK_S):
                         self._told(note.payload)
+                    async with asyncio.timeout(self._answer_s):
+                        await connection.execute("SELECT 1")  # else a line that is half-open is never noticed
             finally:
                 await connection.close()
         return is_there

@@ -44,8 +44,8 @@ FORMS = Path(__file__).with_name("postgres_forms")
 PATIENCE_S = 60.0
 """For how long what has to be written, or read for a run, waits for a server that is away."""
 
-_ANSWER_S = 30.0
-"""After so long without an answer a connection counts as broken."""
+ANSWER_S = 30.0
+"""After so long without an answer a connection counts as broken. To give it up may take 10 seconds more."""
 
 _MOST_CONNECTIONS = 4
 _PROC = Path("/proc")
@@ -154,7 +154,7 @@ class Database:
             try:
                 async with nullcontext() if is_urgent else self._places, self.connection() as connection:
                     is_sent = True
-                    async with asyncio.timeout(_ANSWER_S):
+                    async with asyncio.timeout(ANSWER_S):
                         return await work(connection)
             except ERRORS as error:
                 is_over = tries > 1 and time.monotonic() - began > patience_s
