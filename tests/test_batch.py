@@ -70,7 +70,7 @@ async def test_a_batch_that_is_begun_again_does_what_is_left() -> None:
     again = [run async for run in Agent(model, journal=store).map(tasks, id="b")]
     assert {run.id: run.answer for run in again} == {run.id: run.answer for run in runs}
     assert len(model.requests) == asked
-    with pytest.raises(UsageError, match="run b-000001 was another task; give this batch an id of its own"):
+    with pytest.raises(UsageError, match="run b-000001 has another task; give this batch another id"):
         await anext(Agent(model, journal=store).map(["another"], id="b"))
 
 
@@ -89,7 +89,7 @@ async def test_a_task_with_steps_is_known_again() -> None:
     task = Task("halve", steps=(PlanStep("1", "half of 3", "tool", tool_id="half", parameters={"amount": "3"}),))
     first, again = [[run async for run in agent.map([task], id="b")] for _ in range(2)]
     assert first == again
-    with pytest.raises(UsageError, match="was another task"):
+    with pytest.raises(UsageError, match="has another task"):
         await anext(agent.map([replace(task, attachments=(Attachment("a.txt", "x"),))], id="b"))
 
 

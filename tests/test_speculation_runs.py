@@ -489,7 +489,7 @@ async def test_speculation_never_allows_more_than_there_is_without_it(
 
 
 async def test_speculating_is_for_one_who_speaks_alone() -> None:
-    with pytest.raises(UsageError, match="speaks alone"):
+    with pytest.raises(UsageError, match="one model alone"):
         Agent("http://localhost:1/v1#m", reasoner="dual", config=LoopConfig(guard=ON))
 
 

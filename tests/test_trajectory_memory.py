@@ -275,7 +275,7 @@ def test_the_least_used_make_room() -> None:
 async def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, content: bytes) -> None:
     side = SqliteJournal(tmp_path / "j").side
     paths_file(tmp_path / "j").write_bytes(content)
-    with pytest.raises(JournalError, match=r"cannot be read; mend it"):
+    with pytest.raises(JournalError, match=r"cannot be read; fix it"):
         await Trajectories(side).of(_NO_TOOLS)
 
 

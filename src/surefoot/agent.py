@@ -120,12 +120,12 @@ class Agent(Held, Driver[Out_co]):
 
     def __post_init__(self, guard: bool | GuardConfig) -> None:
         if not isinstance(self.instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
-            raise UsageError("instructions must be a text")
+            raise UsageError("instructions must be a string")
         object.__setattr__(self, "config", checked_config(self.config, guard=guard))
         if self.reasoner not in CHOICES:
             raise UsageError(f"unknown reasoner {self.reasoner!r}; choose one of {', '.join(CHOICES)}")
         if self.reasoner == "dual" and self.config.guard is not None and self.config.guard.speculate:
-            raise UsageError("speculate is for one who speaks alone: use the reasoner 'react' or 'mono'")
+            raise UsageError("speculate works with one model alone: use the reasoner 'react' or 'mono'")
         planner = self.config.plan.model if self.config.plan is not None and self.reasoner == "plan" else ""
         judge = judge_of(self.config.guard)
         models, settings = by_role(

@@ -36,7 +36,7 @@ async def run_all(
         records, _ = await store.read_recorded(run_id)
         before = fold(record.event for record in records)
         if before.task is None or (before.task.text, before.task.attachments) != (task.text, task.attachments):
-            raise UsageError(f"run {run_id} was another task; give this batch an id of its own")
+            raise UsageError(f"run {run_id} has another task; give this batch another id")
         return await resume(run_id)
 
     left = enumerate((task if isinstance(task, Task) else Task(task) for task in tasks), 1)

@@ -72,7 +72,7 @@ class Chat(Generic[Out_co]):
         """The newest turn as it stands. Raises `UsageError` for a conversation in which nothing was said."""
         _, state = await self._last()
         if state is None:
-            raise UsageError(f"nothing was said in chat {self.id!r} yet; `send` begins it")
+            raise UsageError(f"nothing has been said in chat {self.id!r} yet; start it with `send`")
         return Run.of(state, read=self._read)
 
     def _id(self, number: int) -> str:

@@ -109,7 +109,9 @@ class Run(Generic[Out_co]):
         try:
             return self._read(self.answer)
         except ValueError as error:
-            raise NoAnswer(self, f"the answer of run {self.id} is not what this agent asks for: {error}") from error
+            raise NoAnswer(
+                self, f"the answer of run {self.id} does not fit the output type of this agent: {error}"
+            ) from error
 
     @property
     def model(self) -> str:

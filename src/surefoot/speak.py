@@ -47,7 +47,7 @@ async def speak(store: JournalStore, run_id: str, word: Word, *, key: str = "", 
     if not word.by.strip():
         raise UsageError("say who decides this: give `by`")
     if isinstance(word, Approve | Refuse) and not word.calls:
-        raise UsageError("name the calls that are meant; `Run.waiting` has their ids")
+        raise UsageError("give the ids of the calls; `Run.waiting` has them")
     posted = await store.say(run_id, word, key=key)
     until = time.monotonic() + wait_s
     while not posted.outcome and not isinstance(word, Resume):
@@ -102,7 +102,7 @@ async def state_now(
     """
     state = fold(await opened.journal.read())
     if state.task is None:
-        raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
+        raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it again")
     check_taken_up(state, run_id, over)
     if claimed is not None and (claimed.is_takeover or any(call.attempts for _, call in open_calls(state))):
         await opened.journal.append(changed := (DriverChanged(by, claimed.fence),), "written")

@@ -91,10 +91,10 @@ def test_check_accepts_a_pin_by_name_and_shows_a_change(surefoot: Command, folde
     shown = surefoot("check", *options(folder)).out
     assert "(changed)" in shown
     assert '-  "description": "It was harmless."' in shown
-    assert "--accept far__echo takes it as it is now" in shown
+    assert "--accept far__echo pins it as it is now" in shown
     strict = folder / "surefoot.toml"
     strict.write_text("[guard]\npins = 'strict'\n")
-    assert "hidden: nobody has pinned it; --accept far__wipe does" in surefoot("check", *options(folder)).out
+    assert "hidden: nobody has pinned it; --accept far__wipe pins it" in surefoot("check", *options(folder)).out
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_a_paused_run_tells_the_same_question_as_approve_in_full(surefoot: Comma
     assert any("stands in the running text of the result of call 1.0" in line for line in lines)
     assert any("/body: hello (user)" in line for line in lines)
     assert all(line in told for line in lines)
-    assert "goes on waiting" in shown
+    assert "the question stays open" in shown
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_no_is_the_default_on_a_terminal(surefoot: Command, folder: Path, paused
     done = typed(folder, keys, "approve", paused, "2.0", "--by", "Ada")
     assert done.code == (6 if ends == "waits" else 0), done.err
     shown = surefoot("show", paused).out
-    assert ("goes on waiting" in done.out) is (ends == "waits")
+    assert ("the question stays open" in done.out) is (ends == "waits")
     assert ("paused (approval)" in shown.splitlines()[0]) is (ends == "waits")
     assert ends == "waits" or ends in shown
 

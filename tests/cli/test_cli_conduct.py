@@ -396,4 +396,4 @@ def test_where_nobody_reads_any_more_there_is_one_line_and_the_run_goes_on(tmp_p
                 check=False,
             )
     assert (done.returncode, len(chat.bodies)) == (0, 1)
-    assert done.stderr == b"surefoot: nobody reads stdout any more; the run goes on\n"
+    assert done.stderr == b"surefoot: stdout was closed; the run goes on\n"

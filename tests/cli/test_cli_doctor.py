@@ -16,7 +16,7 @@ def test_doctor_is_content_with_a_server_that_listens(surefoot: Command) -> None
         "✓ pydantic: ",
         "✓ extra cli: typer",
         "listening",
-        "journal.db, will be made at the first run",
+        "journal.db, will be created by the first run",
     ):
         assert text in done.out
 

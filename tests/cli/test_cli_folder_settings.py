@@ -54,7 +54,7 @@ def test_a_found_file_may_tighten_and_limit_and_neither_loosen_nor_choose(
         config_in(path, is_found=True)
     told = str(refused.value)
     assert told.startswith(f"{path}: [{case['table']}] {case['refused']}: ")
-    assert "say --config surefoot.toml to use all that this one says, or " in told
+    assert "give --config surefoot.toml to use all of it, or " in told
     assert "evil" not in told
 
 
@@ -66,7 +66,7 @@ def test_a_link_that_leaves_the_folder_is_not_read(surefoot: Command, tmp_path_f
     own.symlink_to(elsewhere)
     done = surefoot("run", "--model", "http://127.0.0.1:1/v1#m", "x")
     assert (done.code, done.err.count("\n")) == (2, 1)
-    assert "a link that leads out of the folder, so it is not read; say --config surefoot.toml to use it" in done.err
+    assert "a link that leads out of the folder, so it is not read; give --config surefoot.toml to use it" in done.err
     named = surefoot("run", "--model", "http://127.0.0.1:1/v1#m", "--config", "surefoot.toml", "x")
     assert "unknown table or field 'token'" in named.err
     own.unlink()

@@ -167,7 +167,7 @@ def test_the_environment_names_the_collector_and_its_key(
     ("status", "said", "told"),
     [
         (503, b"full", "/v1/traces answered 503: full"),
-        (200, b'{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}', "has not taken all spans"),
+        (200, b'{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}', "did not accept all spans"),
     ],
 )
 def test_a_collector_that_does_not_take_it_is_an_error(

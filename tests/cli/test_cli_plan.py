@@ -140,7 +140,7 @@ def test_a_call_of_a_step_is_explained_and_approved(surefoot: Command, asked: st
     silent = surefoot("approve", asked, "p.1", "--by", "Ada")
     assert "What is posted is looked at first." in silent.out
     assert "/channel: #lab (user)" in silent.out
-    assert "goes on waiting" in silent.out
+    assert "the question stays open" in silent.out
     assert surefoot("approve", asked, "p.1", "--by", "Ada", "--yes").code == 0
     done = resumed(surefoot, asked, says("It is posted."))
     assert (done.code, done.out) == (0, "It is posted.\n"), done.err

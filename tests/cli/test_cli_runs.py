@@ -234,7 +234,7 @@ def test_a_call_waits_for_a_person(surefoot: Command, tmp_path: Path, word: tupl
         assert surefoot("approve", "r1", "1.0").code == 2
         assert surefoot("approve", "r1", "9.9", "--by", "Ada").code == 2
         unread = surefoot("approve", "r1", "1.0", "--by", "Ada")  # no terminal: nobody reads the question
-        assert "goes on waiting" in unread.out
+        assert "the question stays open" in unread.out
         assert "paused (approval)" in unread.out
         said = surefoot("approve", "r1", "1.0", "--by", "Ada", *word).out
         assert "surefoot resume r1" in said

@@ -129,7 +129,7 @@ def test_a_second_signal_leaves_at_once_and_the_call_is_in_doubt(tmp_path: Path)
     with child(tmp_path, "--grace", "600") as process:
         until(tmp_path / "begun")
         process.terminate()
-        told_until("a second signal leaves at once", process, process.stderr)
+        told_until("a second signal exits at once", process, process.stderr)
         process.terminate()
         assert process.wait(timeout=LIMIT_S) == 1
     with child(tmp_path, "--once") as process:

@@ -53,7 +53,7 @@ def test_servers_come_from_files_mappings_and_objects_together(tmp_path: Path) -
     two, three = {"two": {"command": "y"}}, file_of(tmp_path, {"three": {"command": "z"}})
     assert [server.name for server in servers_of([one, two, three])] == ["one", "two", "three"]
     assert [server.name for server in servers_of({"mcpServers": two})] == ["two"]
-    with pytest.raises(ConfigError, match="stands there twice"):
+    with pytest.raises(ConfigError, match="is there twice"):
         servers_of([one, {"one": {"command": "y"}}])
 
 
@@ -66,7 +66,7 @@ def test_servers_come_from_files_mappings_and_objects_together(tmp_path: Path) -
     ({}, "needs either a command to start or the url"),
     ({"command": "x", "url": "http://y"}, "needs either a command to start or the url"),
     ({"url": "ftp://y"}, "has a url that does not begin with http"),
-    ({"url": "http://y", "env": {"A": "hush"}}, "env and cwd mean nothing"),
+    ({"url": "http://y", "env": {"A": "hush"}}, "env and cwd have no effect"),
     ({"type": "http", "command": "x"}, "type http needs a url"),
     ({"command": "x", "env": {"A": ["hush"]}}, "mcpServers.s.env: give a table of texts"),
     ({"command": "x", "secrets": ["hush"]}, "mcpServers.s.secrets: unknown field"),

@@ -46,9 +46,9 @@ from surefoot.types.messages import Signal
 HELP = """\
 /tools       the tools of this chat
 /why [CALL]  why a call was allowed, asked about or refused; the newest without CALL
-/fork        go on in a chat of its own that begins here
-/resume      go on with a turn that was interrupted or waits for an answer
-/quit        leave; `surefoot chat --continue ID` goes on later (Ctrl-D does the same)"""
+/fork        continue in a separate chat that begins here
+/resume      continue a turn that was interrupted or waits for an answer
+/quit        leave; continue later with `surefoot chat --continue ID` (Ctrl-D does the same)"""
 
 
 @takes_options
@@ -70,13 +70,13 @@ def chat(
         except UsageError:
             raise UsageError(f"unknown chat {going_on!r} in this journal; `surefoot runs` lists its turns") from None
     else:
-        put(stderr(), [Line(f"chat {room.chat.id} · /help tells what can be said; Ctrl-D leaves", "head")])
+        put(stderr(), [Line(f"chat {room.chat.id} · /help lists the commands; Ctrl-D leaves", "head")])
     while (said := _line()) is not None and said != "/quit":
         try:
             room.hear(said)
         except UsageError as error:
             put(stderr(), [Line(visible(str(error)), "bad")])
-    put(stderr(), [Line(f"go on with: surefoot chat --continue {room.chat.id}{journal_hint(journal)}", "dim")])
+    put(stderr(), [Line(f"continue with: surefoot chat --continue {room.chat.id}{journal_hint(journal)}", "dim")])
     raise typer.Exit(DONE)
 
 
@@ -137,7 +137,7 @@ class _Room:
                 if next_work is None:
                     showing.over(run, journal_hint(self.journal))
         except (KeyboardInterrupt, asyncio.CancelledError, Terminated):
-            put(stderr(), [Line("interrupted; /resume goes on with this turn", "warn")])
+            put(stderr(), [Line("interrupted; /resume continues this turn", "warn")])
 
     def _keeping(self, work: Work) -> Work:
         """The same, with the recipe of the run kept once it has begun, so that it counts as this user's own."""
@@ -184,7 +184,7 @@ class _Room:
         records = _records(self.journal, self.last().id).records
         judged = [one.event.call_id for one in records if isinstance(one.event, CallJudged)]
         if not call_id and not judged:
-            raise UsageError("no call was judged in this chat yet")
+            raise UsageError("no call has been judged in this chat yet")
         put(stdout(), why(records, call_id or judged[-1]).lines)
 
 

@@ -92,7 +92,7 @@ def check(
     ] = None,
     by: Annotated[str, typer.Option("--by", help="With --accept: your name; it is kept with the pin.")] = "",
     is_suggesting: Annotated[
-        bool, typer.Option("--suggest", help="Write a page of declarations for --rules, for a person to read first.")
+        bool, typer.Option("--suggest", help="Draft declarations for --rules, for you to review.")
     ] = False,
     replay: Annotated[
         Path | None,
@@ -104,11 +104,11 @@ def check(
 ) -> None:
     """List the tools that a run with these options would have, how the gate sees them, and what to declare.
 
-    With --replay: apply the gate to recorded runs, one a line, as messages of OpenAI's chat API. Tools are then those
+    With --replay: apply the gate to recorded runs, one per line, as messages of OpenAI's chat API. Tools are then those
     of --tools and --mcp, and those that the lines describe.
     """
     if is_suggesting and (replay is not None or as_json or accept):
-        raise UsageError("--suggest writes a page of its own: leave --replay, --json and --accept out")
+        raise UsageError("--suggest cannot be combined with --replay, --json or --accept")
     settings = settings_path(config)
     by_file = config_in(settings, is_found=config is None) if settings else LoopConfig()
     guard_files(settings, options)
@@ -128,7 +128,7 @@ def check(
     taken: list[ToolSpec] = []
     if accept:
         if not by.strip():
-            raise UsageError("--accept needs the name of whoever looked at the tool: give --by")
+            raise UsageError("--accept needs the name of the person who reviewed the tool: give --by")
         foreign = {spec.name: spec for spec in specs if spec.is_foreign}
         if unknown := [name for name in accept if name not in foreign]:
             known = f"there are {', '.join(foreign)}" if foreign else "none is configured"
@@ -172,9 +172,9 @@ def checked(
         notes += [f"asks at each call: {selected.doubted[spec.name]}"] if spec.name in selected.doubted else []
         state = pinned.get(spec.name, "")
         if state == "new" and guard.pins == "strict":
-            notes.append(f"hidden: nobody has pinned it; --accept {spec.name} does")
+            notes.append(f"hidden: nobody has pinned it; --accept {spec.name} pins it")
         elif state not in ("", "new", "same"):
-            notes.append(f"hidden: it has changed since it was pinned; --accept {spec.name} takes it as it is now")
+            notes.append(f"hidden: it has changed since it was pinned; --accept {spec.name} pins it as it is now")
         effect = said.effect or "EFFECT"  # whoever declares it has to know what the tool does
         declare = f'@tool(effect="{effect}")'
         if spec.server:

@@ -73,15 +73,15 @@ from surefoot.types.ports import JournalStore
 from surefoot.types.task import Task
 
 TaskArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[-] TASK", help="What to do, in words; - attaches what comes on stdin.")
+    list[str] | None, typer.Argument(metavar="[-] TASK", help="What to do, in words; - attaches stdin.")
 ]
 WordsOption = Annotated[
     str,
-    typer.Option("--words", metavar="-", help="In place of TASK: - takes the words from stdin.", show_default=False),
+    typer.Option("--words", metavar="-", help="Instead of TASK: - reads the words from stdin.", show_default=False),
 ]
 AttachOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="FILE", help="Text, picture, PDF or sound, or mcp:SERVER/URI of a resource; repeatable."),
+    typer.Option(metavar="FILE", help="Text, picture, PDF or audio file, or mcp:SERVER/URI of a resource; repeatable."),
 ]
 
 OutputOption = Annotated[
@@ -151,7 +151,7 @@ def resume(
     *,
     options: Options,
     run_id: RunArgument,
-    by: Annotated[str, typer.Option("--by", help="Your name; it goes on record.")] = "",
+    by: Annotated[str, typer.Option("--by", help="Your name, for the record.")] = "",
     output: OutputOption = None,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
@@ -162,7 +162,7 @@ def resume(
     state = found.state
     recipe, agent_of, origin = _again(options, found, state, journal)
     if options.said("guard") or options.rules or options.cedar:
-        raise UsageError(f"run {found.run_id} keeps the gate that it was started with; start a new run with another")
+        raise UsageError(f"run {found.run_id} keeps the gate that it was started with; start a new run to use another")
     config = changed(options, state.config, state.reasoner)
     if options.prefetch is not None and (state.found or state.turn or state.done):
         raise UsageError(f"run {found.run_id} is past its prefetching; start a new run to change that")
@@ -256,8 +256,8 @@ def task_from(given: Sequence[str], words: str, attach: Sequence[str], mcp: Sequ
         raise UsageError("the task comes in several parts; put quotes around it")
     if is_attached and not said:
         raise UsageError(
-            "- attaches what comes on stdin: say in words what to do with it, as in "
-            "surefoot run - 'Summarise the attached text.'; --words - takes the words themselves from stdin"
+            "- attaches stdin: also say in words what to do with it, as in "
+            "surefoot run - 'Summarise the attached text.'; --words - reads the words themselves from stdin"
         )
     text = _stdin() if is_words else "".join(said)
     if not text.strip():

@@ -35,7 +35,7 @@ _MOVES = ("queued", "ready", "running")
 def demo(
     *,
     tasks: Annotated[
-        list[str] | None, typer.Argument(metavar="[NUMBER]... [xTIMES]", help="Which of them, and how often: 1 3 x10.")
+        list[str] | None, typer.Argument(metavar="[NUMBER]... [xTIMES]", help="Which tasks, and how often: 1 3 x10.")
     ] = None,
     on_page: Annotated[
         bool, typer.Option("--serve", help="Watch them on the page, with a question for you and a repaired plan.")
@@ -45,9 +45,9 @@ def demo(
     ] = Path("surefoot-demo"),
     port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve: the port; 0 takes a free one.")] = 7319,
 ) -> None:
-    """Six real tasks on the embedded model. With --serve, the page shows them and one more, which asks you something.
+    """Run six real tasks on the embedded model. With --serve, the page shows them and one that asks you something.
 
-    The page is there at once, and fills while the model works. The next start with --serve shows the same runs.
+    The page opens at once and fills as the model works. Start it again with --serve to see the same runs.
     """
     if not on_page:
         sys.argv[1:] = tasks or ()

@@ -83,7 +83,7 @@ def settings() -> Iterator[Check]:
     try:
         config_in(path, is_found=True)
     except SurefootError as error:
-        yield Check("bad", "settings", str(error), "mend the file, or name another with --config")
+        yield Check("bad", "settings", str(error), "fix the file, or name another with --config")
     else:
         yield Check("good", "settings", str(path))
 
@@ -168,7 +168,7 @@ def journal_check(place: str) -> Check:
     if is_file and not path.exists():
         folder = _nearest(path)
         if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
-            return Check("good", "journal", f"{path}, will be made at the first run")
+            return Check("good", "journal", f"{path}, will be created by the first run")
         return Check("bad", "journal", f"{path} cannot be made: {folder} is not writable", elsewhere)
 
     try:
@@ -205,7 +205,7 @@ def doctor(
     base_url: Annotated[str | None, typer.Option(help="Base URL of an OpenAI-compatible server.")] = None,
     journal: JournalOption = None,
 ) -> None:
-    """Say what is configured, what is missing and how to fix it.
+    """Show what is configured, what is missing and how to fix it.
 
     Exit code 0: `surefoot run` will work. 1: it will not, because a check failed.
     """

@@ -32,8 +32,8 @@ CODES: Mapping[Status, int] = {
 HELP = (
     "Exit codes: 0 completed · 3 a partial answer · 4 stopped · 5 failed · 6 paused, waiting for a person "
     "· 130 cancelled or interrupted · 143 terminated · 2 wrong usage or configuration · 1 the journal cannot be read "
-    "or written (also: `replay` gives something else, a check of `doctor` failed, `mcp list` cannot reach a server) "
-    "· 141 the output's reader is gone."
+    "or written (also: `replay` comes out differently, a check of `doctor` failed, `mcp list` cannot reach a server) "
+    "· 141 broken pipe."
 )
 
 

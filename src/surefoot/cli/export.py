@@ -34,7 +34,7 @@ _PATH = "/v1/traces"
 
 def export(
     *,
-    run_ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="Id of the run, or the beginning of it.")],
+    run_ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="Id of the run, or its first characters.")],
     form: Annotated[
         Literal[Form, "journal"],
         typer.Option(help="Markdown, one page of HTML, its records as JSON lines; or runs for `surefoot import`."),
@@ -133,4 +133,4 @@ async def _post(endpoint: str, body: bytes) -> None:
     if not 200 <= status < 300:  # noqa: PLR2004  # the range of success
         raise SurefootError(f"{shown} answered {status}: {said[:200]}")
     if re.search(r'"rejectedSpans":\s*"?[1-9]', said):
-        raise SurefootError(f"{shown} has not taken all spans: {said[:200]}")
+        raise SurefootError(f"{shown} did not accept all spans: {said[:200]}")

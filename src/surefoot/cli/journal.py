@@ -64,7 +64,7 @@ def backup(
 @app.command(name="verify")
 def prove(
     *,
-    sample: Annotated[int, typer.Option(metavar="N", min=0, help="Also replay so many runs, picked at random.")] = 0,
+    sample: Annotated[int, typer.Option(metavar="N", min=0, help="Also replay this many runs, picked at random.")] = 0,
     journal: JournalOption = None,
 ) -> None:
     """Verify the journal: its pages, and each run's chain, length and state. One line for each faulty run."""
@@ -95,14 +95,14 @@ async def _proven(store: JournalStore, ids: Sequence[str], done: str, *, replays
 def copied(
     *,
     source: Annotated[str, typer.Argument(metavar="FROM", help="A journal: its file, or the address of a database.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="Another one; a file is made where there is none.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The target journal; a file is created if missing.")],
     since: Annotated[
         str, typer.Option(metavar="AGE", help="Only runs that have changed in that time, such as 12h or 7d.")
     ] = "",
 ) -> None:
     """Copy all runs to another journal, unchanged. Run it again to finish a copy or to add what is new.
 
-    No worker takes up an unfinished copied run until you say so with `surefoot resume`.
+    An unfinished copied run stays still until you continue it with `surefoot resume`.
     """
 
     async def all_copied(here: JournalStore, there: JournalStore) -> tuple[int, list[str]]:
@@ -131,17 +131,17 @@ def pruned(
     *,
     older: Annotated[str, typer.Option(metavar="AGE", help="Runs that ended longer ago than this, such as 90d.")],
     status: Annotated[
-        list[str] | None, typer.Option(help="Only runs that ended so, such as completed. Repeatable.")
+        list[str] | None, typer.Option(help="Only runs with this status, such as completed. Repeatable.")
     ] = None,
     keep_label: Annotated[
         list[str] | None,
         typer.Option(metavar="LABEL", help="Keep runs with this label: NAME or NAME=VALUE."),
     ] = None,
-    by: Annotated[str, typer.Option(help="Who removes them; goes on record.", show_default="your user name")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many runs would go.")] = False,
+    by: Annotated[str, typer.Option(help="Who removes them, for the record.", show_default="your user name")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many runs would be removed.")] = False,
     journal: JournalOption = None,
 ) -> None:
-    """Delete runs that ended long ago, for good; never one whose records a fork or a later turn shares.
+    """Delete old runs for good, except those whose records a fork or a later turn shares.
 
     A line for each stays beside the journal: its id, the hash of its last record, who removed it and when.
     """
@@ -217,7 +217,7 @@ def accept(
     ] = False,
     journal: JournalOption = None,
 ) -> None:
-    """Let runs go on without their lost records. A call that only those mention may be repeated: check first."""
+    """Let runs continue without their lost records. A call that only those mention may be repeated: check first."""
     if bool(runs) == everything:
         raise UsageError("name the runs to accept, or --all")
     path = _there(journal)
@@ -266,19 +266,19 @@ _FORMS = "SELECT form, made_by, to_char(at, 'YYYY-MM-DD HH24:MI') FROM surefoot.
 
 @tables.command(name="init")
 def init_tables(journal: UrlOption = None) -> None:
-    """Create the tables if there are none, as a user who may; `surefoot run` does so itself if it may."""
+    """Create the tables if they do not exist. `surefoot run` does this too, if its user may."""
     _tell(journal, "make")
 
 
 @tables.command(name="upgrade")
 def upgrade_tables(journal: UrlOption = None) -> None:
-    """Upgrade the tables to the form that this surefoot writes. This cannot be undone: make a backup first."""
+    """Upgrade the tables to the format of this surefoot. This cannot be undone: make a backup first."""
     _tell(journal, "upgrade")
 
 
 @tables.command(name="check")
 def check_tables(journal: UrlOption = None) -> None:
-    """Say whether the database can be reached, and which form its tables have. Changes nothing."""
+    """Say whether the database is reachable, and which format its tables have. Changes nothing."""
     _tell(journal, "look")
 
 

@@ -156,7 +156,7 @@ def _answers(run: Run, asked: Sequence[Call], hint: str) -> list[str]:
     if not one.attempts:
         return [f"{approve}  (or --refuse): {call}"]
     return [
-        f"{call} was interrupted, and nobody knows whether it took effect. Find out, then say which:",
+        f"{call} was interrupted, and it is unknown whether it took effect. Find out, then say which:",
         f"surefoot settle {run.id} {one.id} --done|--not-done --by NAME{hint}",
         f"or give it up: surefoot approve {run.id} {one.id} --outcome abandon --by NAME{hint}",
     ]

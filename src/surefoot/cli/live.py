@@ -122,7 +122,7 @@ class JsonLines:
                 print(json_line(told, run_id), flush=True)
             except BrokenPipeError:
                 leave_stdout()
-                print("surefoot: nobody reads stdout any more; the run goes on", file=sys.stderr)
+                print("surefoot: stdout was closed; the run goes on", file=sys.stderr)
 
     def over(self, run: Run, hint: str) -> None:  # noqa: ARG002 - machines know what to call
         print(json_line({"run": as_plain(run, self._reasoner)}, run.id), flush=True)

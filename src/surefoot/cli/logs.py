@@ -179,7 +179,7 @@ def replay(path: Path, given: Sequence[ToolSpec], config: GuardConfig, *, as_jso
                     told |= {"rule": one.rule, "also": one.grounds.also, "reason": _why(one), "values": values}
                 print(json_line(told))
     if not counts.runs:
-        raise UsageError(f"{path}: no line in it is a recorded run")
+        raise UsageError(f"{path}: it contains no recorded run")
     if as_json:
         allowed, asked, refused = counts.total.values()
         sums = {"runs": counts.runs, "allowed": allowed, "asked": asked, "refused": refused}

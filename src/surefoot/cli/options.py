@@ -40,9 +40,9 @@ JournalOption = Annotated[
         show_default=False,
     ),
 ]
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, or the beginning of it.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, or its first characters.")]
 CallArgument = Annotated[str, typer.Argument(metavar="CALL", help="Id of the call, such as 2.0, or p.1 of a step.")]
-ByOption = Annotated[str, typer.Option("--by", help="Your name; it goes on record.")]
+ByOption = Annotated[str, typer.Option("--by", help="Your name, for the record.")]
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", "-v", help="Everything that happens, with times and record numbers.")
 ]
@@ -101,20 +101,20 @@ class Options:
 _SHOWN: Mapping[str, Mapping[str, str]] = {
     _MODEL: {
         "model": "provider:model, URL#model, or local. Default: $SUREFOOT_MODEL, else local, the embedded one.",
-        "reasoner": "react answers when it can; mono delivers in rounds; dual has a Thinker, which plans, and an "
-        "Actor, which calls tools; plan makes a plan of steps, runs and repairs it. Default: react.",
+        "reasoner": "react answers when it can; mono works in rounds; dual has a Thinker, which plans, and an "
+        "Actor, which calls tools; plan makes a plan of steps, runs it and repairs it. Default: react.",
         "thinker": "With dual: the Thinker's model. Default: --model.",
         "actor": "With dual: the Actor's model. Default: --model.",
         "thinking": "With mono and dual: how the model is asked to think.",
-        "base_url": "Base URL of an OpenAI-compatible server. With dual it is for the models that are named beside "
-        "it, or for both when none is; not for local and URL#model.",
+        "base_url": "Base URL of an OpenAI-compatible server. With dual it applies to the models named with "
+        "it, or to both if none is; not to local or URL#model.",
         "call_mode": "How tool calls are written; auto asks the model's adapter.",
         "temperature": "Sampling temperature.",
         "seed": "Sampling seed.",
-        "effort": "How hard a model that reasons is to think: low, medium, high, or what its provider takes.",
-        "price_in": "US dollars a million input tokens of --model. Default: as its server says, or the extra `prices`.",
-        "price_out": "US dollars a million output tokens.",
-        "fallback": "Model that goes on when the one before it fails. Repeatable.",
+        "effort": "How hard a reasoning model should think: low, medium, high, or another value of its provider.",
+        "price_in": "US dollars per million input tokens of --model. Default: from its server, or the extra `prices`.",
+        "price_out": "US dollars per million output tokens.",
+        "fallback": "Model that takes over when the one before it fails. Repeatable.",
     },
     _TOOLS: {
         "root": "Folder that the file tools work in. Default: this folder.",
@@ -122,11 +122,11 @@ _SHOWN: Mapping[str, Mapping[str, str]] = {
         "write": "Also offer file_write.",
         "web": "Also offer web_fetch.",
         "allow_host": "Private address that web_fetch may open; repeatable.",
-        "tools": "Python file; each @tool in it. Repeatable.",
+        "tools": "Python file with @tool functions. Repeatable.",
         "mcp": "MCP servers, as {mcpServers: …}. Repeatable.",
         "no_builtin": "No built-in tools.",
         "no_tools": "No tools at all.",
-        "prefetch": "Fetch files and pages that the task names before the model is asked, with the tools at hand.",
+        "prefetch": "Before asking the model, fetch files and pages that the task names, with the run's tools.",
     },
     _GUARD: {"rules": "Rules about calls; turns the gate on.", "cedar": "Cedar policies; turns the gate on."},
     _PLAN: {
@@ -221,8 +221,8 @@ SettingsOption = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help=f'Settings file; "" for none. Default: {SETTINGS_FILE} in this folder, if there is one; that one may '
-        "choose no models and loosen nothing about the gate.",
+        help=f'Settings file; "" for none. Default: {SETTINGS_FILE} in this folder, if there is one; that one cannot '
+        "choose models or loosen the gate.",
         show_default=False,
     ),
 ]
@@ -249,8 +249,8 @@ def config_in(path: Path, *, is_found: bool = False) -> LoopConfig:
     """
     if is_found and not path.resolve().is_relative_to(path.parent.resolve()):
         raise UsageError(
-            f"{path}: this is a link that leads out of the folder, so it is not read; say --config {path.name} to use "
-            "it, or --config '' to go without it"
+            f"{path}: this is a link that leads out of the folder, so it is not read; give --config {path.name} to use "
+            "it, or --config '' to skip it"
         )
     return config_of(path, _read(path), is_found=is_found)
 
@@ -276,7 +276,7 @@ def _made(path: Path, name: str, table: Table, *, is_found: bool) -> object:
     names = (*known, *(FILES if name == "guard" else ()))
     for key, value in table.items():
         if key in TABLES and name == "loop":
-            raise UsageError(f"{path}: [loop] has no field {key!r}; it is a table of its own: [{key}]")
+            raise UsageError(f"{path}: [loop] has no field {key!r}; it is a separate table: [{key}]")
         if key not in names:
             raise UsageError(f"{path}: [{name}] has no field {key!r}; choose from {', '.join(names)}")
         if is_found and key in FILES and not _is_inside(path.parent, value):
@@ -322,8 +322,8 @@ def _refusal(path: Path, name: str, field: str, why: str) -> UsageError:
     option = {"mode": "--guard", "rules_file": "--rules"}.get(field) if name == "guard" else None
     instead = f"give {option} instead" if option else "remove the line"
     return UsageError(
-        f"{path}: [{name}] {field}: a file that was only found in this folder {why}; say --config {path.name} to use "
-        f"all that this one says, or {instead}"
+        f"{path}: [{name}] {field}: a file that you did not name {why}; give --config {path.name} to use "
+        f"all of it, or {instead}"
     )
 
 
@@ -337,7 +337,7 @@ def changed(options: Options, config: LoopConfig, reasoner: str = "") -> LoopCon
     said = {name: dict(table) for name, table in options.settings.items()}
     plan = said.setdefault("plan", {})
     if options.review_plan and plan.setdefault("approve_plan", "first") == "never":
-        raise UsageError("--review-plan and --approve-plan never contradict each other; leave one of them out")
+        raise UsageError("--review-plan contradicts `--approve-plan never`; leave one of them out")
     if reasoner == "plan" and "max_steps" in said.get("budget", {}):
         plan["max_llm_calls"] = said["budget"]["max_steps"]
     if "step_iteration" in said:  # who says what is to happen wants it to happen
@@ -388,4 +388,4 @@ def _read(path: Path) -> Table:
     except OSError as error:
         raise UsageError(f"{path}: the settings cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # also text that is not UTF-8, and numbers without end
-        raise UsageError(f"{path}: not valid TOML: {error}; mend it, or go without it with --config ''") from error
+        raise UsageError(f"{path}: not valid TOML: {error}; fix it, or skip it with --config ''") from error

@@ -50,7 +50,7 @@ def batch(
         typer.Option("--attach", metavar="COLUMN", help="Attach this value as material, not instructions; repeatable."),
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 4,
-    name: Annotated[str, typer.Option("--id", help="The batch's id. Default: made of the rows and the task.")] = "",
+    name: Annotated[str, typer.Option("--id", help="The batch's id. Default: from the rows and the task.")] = "",
     instructions: Annotated[str, typer.Option(help="Standing instructions for the model.")] = "",
     config: SettingsOption = None,
     journal: JournalOption = None,

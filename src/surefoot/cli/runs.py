@@ -93,7 +93,7 @@ def show(
         str, typer.Option(metavar="vN|latest", help="Only the plan, as it was in that version.", rich_help_panel=_PLAN)
     ] = "",
     history: Annotated[
-        bool, typer.Option("--history", help="Only the document that reflections are given.", rich_help_panel=_PLAN)
+        bool, typer.Option("--history", help="Only the document that reflections read.", rich_help_panel=_PLAN)
     ] = False,
     svg: Annotated[
         Path | None,
@@ -110,7 +110,7 @@ def show(
     """
     is_told, console, hint = events or follow or verbose, stdout(), journal_hint(journal)
     if sum(map(bool, (why, is_told, history, svg, as_json))) > 1 or (plan and (why or is_told)):
-        raise UsageError("these options of show give different things; choose one of them")
+        raise UsageError("these options of show cannot be combined; choose one of them")
 
     def show_plan(found: Found) -> None:
         taken = as_of([record.event for record in found.records], plan or LATEST)
@@ -217,7 +217,7 @@ def approve(
     reason: Annotated[
         str, typer.Option("--reason", "--note", help="Why not; the model reads it. For a plan: asks for another.")
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Say yes without being asked, for scripts.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Answer yes without being asked, for scripts.")] = False,
     outcome: Annotated[
         Settled | None, typer.Option(help="For a call in doubt: whether it took effect, or is given up.")
     ] = None,
@@ -226,8 +226,8 @@ def approve(
 ) -> None:
     """Show the question about a call that waits for approval, and take your answer. Then `resume` the run.
 
-    Only a typed yes, or --yes, allows the call. A "no" is put on record; with any other answer, or without a terminal,
-    the question goes on waiting (exit code 6). CALL may be "plan", which signs the plan of a run and allows none of its
+    Only a typed yes, or --yes, allows the call. A "no" is recorded; on any other answer, or without a terminal,
+    the question stays open (exit code 6). CALL may be "plan", which signs the plan of a run but allows none of its
     calls. Calls that wait for the same reason are one question, answered row by row; 2.0,2.1 names some of them.
     """
     for is_wrong, why in (
@@ -271,8 +271,8 @@ def approve(
 
 
 _NO_ANSWER = (
-    "not allowed: answers are not read from a pipe, so use a terminal or --yes; the question goes on waiting",
-    "not allowed: that is not an answer; the question goes on waiting",
+    "not allowed: answers are not read from a pipe, so use a terminal or --yes; the question stays open",
+    "not allowed: that is not an answer; the question stays open",
 )
 
 
@@ -315,7 +315,7 @@ def settle(
 
 
 def cancel(run_id: RunArgument, by: ByOption, journal: JournalOption = None) -> None:
-    """End a run, whoever drives it. A call under way is cut off, and may have taken effect: `surefoot show` says so."""
+    """End a run, whichever process drives it. A call in progress is interrupted, but may have taken effect."""
 
     async def spoken(store: JournalStore, found: Found) -> Run:
         return await Voice(store).cancel(found.run_id, by=by)

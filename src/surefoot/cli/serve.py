@@ -46,20 +46,20 @@ def serve(
         Path | None, typer.Option(metavar="FILE", help="Who may do what; `surefoot token new` makes its tables.")
     ] = None,
     drive: Annotated[
-        int | None, typer.Option(min=0, help="Runs driven at once; 0 only serves. Default: 8 for each core, up to 64.")
+        int | None, typer.Option(min=0, help="Runs driven at once; 0 only serves. Default: 8 per core, up to 64.")
     ] = None,
     origin: Annotated[
-        list[str] | None, typer.Option(metavar="URL", help="Another page that may call it. Repeatable.")
+        list[str] | None, typer.Option(metavar="URL", help="Origin of a page that may call the server. Repeatable.")
     ] = None,
     host_name: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Another host name of this server. Repeatable.")
     ] = None,
-    proxy: Annotated[str, typer.Option(metavar="ADDRESS", help="Proxy whose X-Forwarded headers are believed.")] = "",
-    grace: Annotated[float, typer.Option(min=0, help="Seconds that calls under way get when it is stopped.")] = 30.0,
+    proxy: Annotated[str, typer.Option(metavar="ADDRESS", help="Proxy whose X-Forwarded headers are trusted.")] = "",
+    grace: Annotated[float, typer.Option(min=0, help="Seconds for calls in progress to finish at shutdown.")] = 30.0,
     notify: Annotated[
-        str, typer.Option(metavar="URL", help=f"Address that is sent each question, signed with ${SIGNED_WITH}.")
+        str, typer.Option(metavar="URL", help=f"URL to which each question is posted, signed with ${SIGNED_WITH}.")
     ] = "",
-    notify_arguments: Annotated[bool, typer.Option("--notify-arguments", help="Send the arguments, too.")] = False,
+    notify_arguments: Annotated[bool, typer.Option("--notify-arguments", help="Include the arguments.")] = False,
     max_task: Annotated[int, typer.Option(metavar="KIB", min=1, help="Largest task, in KiB.", show_default=True)] = 256,
     no_token: Annotated[bool, typer.Option("--no-token", help="Anyone on this machine may do everything.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
@@ -149,13 +149,13 @@ async def _notify(url: str, site: Site, page: str, *, shows_arguments: bool) -> 
 @token_app.command("new")
 def new(
     *,
-    name: Annotated[str, typer.Argument(help="Whose it is; goes on record with all they say.")],
-    rights: Annotated[str, typer.Option(help="Of read, start, approve, cancel, admin; separated by commas.")] = "",
+    name: Annotated[str, typer.Argument(help="Who it is for; recorded with all they do.")],
+    rights: Annotated[str, typer.Option(help="Any of read, start, approve, cancel, admin; separated by commas.")] = "",
     made_for: Annotated[str, typer.Option("--for", metavar="mcp", help="For a client of the MCP endpoint.")] = "",
     tenant: Annotated[str, typer.Option(help="Only the runs of this tenant.")] = "",
     agent: Annotated[list[str] | None, typer.Option(help="Only runs of this agent. Repeatable.")] = None,
     speaks_as: Annotated[str, typer.Option(help="Whose words its tasks are: person, program or model.")] = "person",
-    expires: Annotated[str, typer.Option(metavar="DATE", help="Its last day, as 2027-01-31.")] = "",
+    expires: Annotated[str, typer.Option(metavar="DATE", help="Its last day, such as 2027-01-31.")] = "",
 ) -> None:
     """Make a token. It is shown once, on stderr; the table for the tokens file goes to stdout."""
     check_extra("token")
@@ -177,6 +177,6 @@ def new(
         wrong = error.errors(include_input=False)[0]
         raise UsageError(f"{wrong['loc'][0]}: {wrong['msg']}") from error
     except ValueError as error:
-        raise UsageError(f"--expires {expires}: give a day, as 2027-01-31") from error
+        raise UsageError(f"--expires {expires}: give a day, such as 2027-01-31") from error
     print(f"token of {name}, shown only now: {secret}", file=sys.stderr)
     print(table_of(token))

@@ -154,7 +154,7 @@ async def within(store: JournalStore, found: Found, call_id: str) -> tuple[Seque
         return found.records, call_id
     call = owner_of(found.state, outer_id).state.call(outer_id)
     if call is None or call.inner is None:
-        raise UsageError(f"run {found.run_id}: call {outer_id!r} has asked no agent")
+        raise UsageError(f"run {found.run_id}: call {outer_id!r} did not call an agent")
     return await within(store, await find(store, call.inner.run_id), inner_id)
 
 

@@ -78,7 +78,7 @@ async def work(
 
 @app.command()
 def check(journal: JournalOption = None, address: AddressOption = "", namespace: NamespaceOption = "") -> None:
-    """List runs about which Temporal and the journal disagree, and stuck workflows. Exit code 1 if there are any."""
+    """List runs on which Temporal and the journal disagree, and stuck workflows. Exit code 1 if there are any."""
 
     async def found(store: JournalStore, client: Client) -> int:
         from surefoot.engines.temporal.worker import checked, is_marked  # noqa: PLC0415  # needs temporalio
@@ -144,11 +144,11 @@ def worker(
     agents: Annotated[Path, typer.Option(metavar="FILE", help="Agents: a .py file with `agents`, or a .toml file.")],
     journal: JournalOption = None,
     drive: Annotated[
-        int | None, typer.Option(min=1, help="Runs driven at once. Default: 8 for each core, up to 64.")
+        int | None, typer.Option(min=1, help="Runs driven at once. Default: 8 per core, up to 64.")
     ] = None,
     lease: Annotated[float, typer.Option(min=3, help="Seconds until others take its runs if it is cut off.")] = 30,
-    grace: Annotated[float, typer.Option(min=0, help="Seconds that calls under way get when it is stopped.")] = 30,
-    once: Annotated[bool, typer.Option("--once", help="End when no run is ready.")] = False,
+    grace: Annotated[float, typer.Option(min=0, help="Seconds for calls in progress to finish at shutdown.")] = 30,
+    once: Annotated[bool, typer.Option("--once", help="Exit when no run is ready.")] = False,
     engine: Annotated[
         Literal["own", "temporal"], typer.Option(help="What schedules the runs; see docs/temporal.md.")
     ] = "own",
@@ -190,7 +190,7 @@ async def _worked(driver: Worker, store: JournalStore, grace_s: float, *, once: 
             os._exit(1)
         told.set()
         if driver.driven:
-            print("waiting for calls under way; a second signal leaves at once", file=sys.stderr)
+            print("waiting for calls in progress; a second signal exits at once", file=sys.stderr)
 
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, leave)

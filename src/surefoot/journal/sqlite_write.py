@@ -309,7 +309,7 @@ class Writer:
             for note in notes:
                 self._heads.put(note.number, note.head)
         except OSError as error:
-            told = f"cannot write {self._heads.path}: {error}; mend that, then resume"
+            told = f"cannot write {self._heads.path}: {error}; fix that, then resume"
             self.broken = JournalError(f"journal {self._path}: {told}")
         if self.watchers:
             changes = {row[0] for row in events}

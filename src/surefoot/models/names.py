@@ -239,7 +239,7 @@ def _endpoint(name: str, model: str, provider: Provider, given: _Given) -> Model
         raise ConfigError(
             "base_url",
             url,
-            f"a key would go to {base.hostname} for all to read: write https://, or tunnel to localhost",
+            f"a key would go to {base.hostname} unencrypted: use https://, or tunnel to localhost",
         )
     return HttpModel(
         provider.wire,
@@ -273,7 +273,7 @@ def _key(name: str, url: str, url_key: str, provider: Provider, given: _Given) -
         raise ConfigError(variable, "", f"{name} needs a key: set the environment variable {variables}")
     if key and not is_key(key):
         told = "api_key" if given.api_key or url_key else variable
-        raise ConfigError(told, "…", f"the key for {name} holds signs that no key has; copy it again")
+        raise ConfigError(told, "…", f"the key for {name} has characters that no key has; copy it again")
     return key, variable
 
 

@@ -85,7 +85,7 @@ class Pins:
         except ValueError as error:
             told = error
         if not isinstance(told, dict) or not all(isinstance(one, dict) and "pin" in one for one in told.values()):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]  # this is where it is found out
-            why = "mend it, or remove it to pin all foreign tools anew"
+            why = "fix it, or remove it to pin all foreign tools again"
             raise JournalError(f"the pins of foreign tools, {self._side.place(PINS)}, cannot be read; {why}")
         return cast("dict[str, Mapping[str, object]]", told)  # as was just asked
 

@@ -55,7 +55,7 @@ class Trajectories:
         try:
             paths = TypeAdapter(list[VerifiedPath]).validate_json(data)
         except ValidationError as error:
-            why = "mend it, or remove it to begin anew"
+            why = "fix it, or remove it to start again"
             where = self._side.place(PATHS)
             raise JournalError(f"the memory of verified paths, {where}, cannot be read; {why}") from error
         return {path.key: path for path in paths}

@@ -107,7 +107,7 @@ class Endpoint:
         request.state.token = token.name
         site.pace.count(token.name)
         if self.rights and not token.rights.intersection(self.rights):
-            raise Problem("forbidden", f"this takes the right {' or '.join(self.rights)}")
+            raise Problem("forbidden", f"this needs the right {' or '.join(self.rights)}")
         key = request.headers.get("idempotency-key", "") if self.method == "POST" else ""
         if len(key) > _KEY_CHARS or not key.isprintable():
             raise Problem("invalid", f"Idempotency-Key: give up to {_KEY_CHARS} printable characters")
@@ -141,7 +141,7 @@ def problem_of(error: Exception) -> Problem:
         case _:
             where = [f"{frame.filename}:{frame.lineno}" for frame in extract_tb(error.__traceback__)[-4:]]
             LOG.error("%s at %s", type(error).__name__, " < ".join(reversed(where)))  # its message could hold contents
-            return Problem("internal", "an error that is a bug of surefoot")
+            return Problem("internal", "an error that is a bug in surefoot")
 
 
 def peer_of(request: Request) -> str:
@@ -257,7 +257,7 @@ def _operation(one: Endpoint, path: str, schemas: Schemas) -> Json:
         },
     }
     if one.rights:
-        told["description"] = f"Takes the right {' or '.join(one.rights)}."
+        told["description"] = f"Needs the right {' or '.join(one.rights)}."
     if one.body is not Nothing:
         schema = schemas[one.body, "validation"]
         is_needed = bool(adapter_of(one.body).json_schema().get("required"))

@@ -68,7 +68,7 @@ def check_reads(asked: Asked[Any, Any], run: RunSummary) -> None:
     """Raise `Problem` where the token may not see what happens in a run: it takes a right, or to have started it."""
     token = asked.token
     if "read" not in token.rights and run.labels.get(STARTED_BY) != token.name:
-        raise Problem("forbidden", "reading a run that another token has started takes the right read")
+        raise Problem("forbidden", "reading a run that another token started needs the right read")
 
 
 def filter_of(asked: Asked[Any, Any], wanted: Wanted) -> RunFilter:
@@ -178,7 +178,7 @@ async def show_why(asked: Asked[None, None]) -> Response:
         tale = await site.library.tale(Reading(site.store, run_id))
         call = owner_of(tale.state, outer_id).state.call(outer_id)
         if call is None or call.inner is None:
-            raise Problem("no_such_call", f"call {visible(outer_id)} has asked no agent")
+            raise Problem("no_such_call", f"call {visible(outer_id)} did not call an agent")
         run_id = call.inner.run_id
     records = await Reading(site.store, run_id).all()
     try:

@@ -66,7 +66,7 @@ class Pace:
     def stream(self, name: str) -> Generator[None]:
         """A place for a stream while it is open. Raises `Problem` where there is none."""
         if self._streams[name] >= self.limits.streams_a_token or self._streams.total() >= self.limits.streams:
-            raise Problem("too_many_streams", "no further stream can be opened now", retry_after_s=5)
+            raise Problem("too_many_streams", "no more streams can be opened now", retry_after_s=5)
         self._streams[name] += 1
         try:
             yield
@@ -92,9 +92,9 @@ async def body_of(request: Request, most: int, within_s: float) -> bytes:
                 if len(body) > most:
                     raise too_large
     except TimeoutError as error:
-        raise Problem("too_slow", f"the body did not come within {within_s:g} seconds") from error
+        raise Problem("too_slow", f"the body did not arrive within {within_s:g} seconds") from error
     except ClientDisconnect as error:
-        raise Problem("too_slow", "the body broke off") from error
+        raise Problem("too_slow", "the body was cut off") from error
     return bytes(body)
 
 

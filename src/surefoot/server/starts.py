@@ -120,14 +120,14 @@ async def once(
     """
     site, token, key = asked.site, asked.token, asked.key
     if site.leaving.is_set():
-        raise Problem("draining", "this server takes no new runs", retry_after_s=_RETRY_S)
+        raise Problem("draining", "this server accepts no new runs", retry_after_s=_RETRY_S)
     request = sha256(dumped([*what, asked.body.model_dump()])).hexdigest() if key else ""
     run_id = sha256(dumped([token.tenant, key])).hexdigest()[:24] if key else new_run_id()
     if key and (made := await _made(asked, run_id, request, what[1])):
         return made, True
     waiting = RunFilter(status="queued", labels=(f"{TENANT}={token.tenant}",) if token.tenant else ())
     if await site.store.count(waiting, site.limits.queued) >= site.limits.queued:
-        raise Problem("too_many_runs", f"{site.limits.queued:,} runs wait for a place already", retry_after_s=_RETRY_S)
+        raise Problem("too_many_runs", f"{site.limits.queued:,} runs are queued already", retry_after_s=_RETRY_S)
     own = {STARTED_BY: token.name, **({TENANT: token.tenant} if token.tenant else {})}
     trace = asked.request.headers.get("traceparent", "")
     traced = {"traceparent": trace} if _TRACEPARENT.fullmatch(trace) else {}

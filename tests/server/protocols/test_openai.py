@@ -218,7 +218,7 @@ async def test_a_completion_under_way_has_a_place_and_is_told_when_the_server_le
         served.site.leave()
         reply = await asyncio.wait_for(waiting, LIMIT_S)
         told = chunks(reply)[-2]["choices"][0]["delta"] if stream else reply.json["choices"][0]["message"]
-        assert told["content"] == f"The run is not over yet: {served.url}/runs/{reply.headers['X-Surefoot-Run']}"
+        assert told["content"] == f"The run has not ended yet: {served.url}/runs/{reply.headers['X-Surefoot-Run']}"
 
 
 async def test_a_key_gives_the_same_run_again() -> None:

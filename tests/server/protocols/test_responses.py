@@ -228,7 +228,7 @@ async def test_a_response_is_cancelled_and_stays_so() -> None:
     store = MemoryJournal()
     async with serving(store, agents()) as served, client_of(served) as client:
         response = await client.responses.create(model="helper", input="wait", background=True)
-        with pytest.raises(openai.UnprocessableEntityError, match="not over yet"):
+        with pytest.raises(openai.UnprocessableEntityError, match="not finished yet"):
             await client.responses.create(model="helper", input="And?", previous_response_id=response.id)
         status = ""
         while status != "cancelled":

@@ -63,7 +63,7 @@ async def serve(asked: Asked[None, RunAgent]) -> EventStream:
     except ValidationError as error:
         raise invalid(error) from error
     if given.tools:
-        raise _wrong("tools", "a run has the tools of its agent alone; send none")
+        raise _wrong("tools", "a run uses only the tools of its agent; send none")
     run, since = await _answered(asked, given) if given.resume else (await _run(asked, given, agent), 0)
     speak = partial(_tell, asked.site, run, since, given)
     return EventStream(speak, asked.site.pace.stream(asked.token.name), {"Location": f"/v1/runs/{run.run_id}"})
@@ -75,7 +75,7 @@ async def _run(asked: Asked[None, RunAgent], given: RunAgentInput, agent: Agent)
 
     async def begin(run_id: str, labels: Mapping[str, str], request: str) -> object:
         if "start" not in token.rights:
-            raise Problem("forbidden", "starting a run takes the right start")
+            raise Problem("forbidden", "starting a run needs the right start")
         task = replace(_task(given, agent), job=sha256(dumped(job)).hexdigest()[:24], author=token.speaks_as)
         if (size := len(task.text.encode())) > (most := asked.site.limits.task):
             raise Problem("too_large", f"the task has {size:,} bytes; it may have {most:,}")
@@ -92,7 +92,7 @@ async def _run(asked: Asked[None, RunAgent], given: RunAgentInput, agent: Agent)
 async def _answered(asked: Asked[None, RunAgent], given: RunAgentInput) -> tuple[RunSummary, int]:
     """The run that was asked about these interrupts, once it has heard the answers, and where the stream goes on."""
     if "approve" not in asked.token.rights:
-        raise Problem("forbidden", "answering takes the right approve")
+        raise Problem("forbidden", "answering needs the right approve")
     by, entries = f"{asked.token.name} via agui", given.resume or []
     named = [one.interrupt_id.split(":", 2) for one in entries]
     is_named = all(run_id and len(rest) == 2 and rest[0].isdecimal() for run_id, *rest in named)  # noqa: PLR2004  # and call
@@ -130,7 +130,7 @@ def _task(given: RunAgentInput, agent: Agent) -> Task:
     at = max((n for n, one in enumerate(given.messages) if isinstance(one, UserMessage)), default=-1)
     words = _text(given.messages[at]) if at >= 0 else ""
     if not words.strip():
-        raise _wrong("messages", "the last message of a user is the task, and there are no words in one")
+        raise _wrong("messages", "the last user message is the task, but no user message has words")
     history = [
         f"{one.role}: {text}"
         for n, one in enumerate(given.messages)
@@ -221,4 +221,6 @@ async def _events(site: Site, run: RunSummary, since: int, frames: Frames) -> As
                 yield []
                 await until(wake, pause_s)
                 pause_s = min(2 * pause_s, PING_S)
-            yield frames.fail("draining", "this server leaves; the run goes on, and the same runId joins it again")
+            yield frames.fail(
+                "draining", "this server is shutting down; the run continues, and the same runId joins it again"
+            )

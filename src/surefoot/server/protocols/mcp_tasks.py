@@ -82,7 +82,7 @@ class Tasks(Extension):
             told = "Missing required client capability"
             raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, told, {"requiredCapabilities": _plain(_WANTED)})
         if "read" not in self._asked.token.rights:
-            raise MCPError(INVALID_PARAMS, "forbidden: tasks take the right read")
+            raise MCPError(INVALID_PARAMS, "forbidden: tasks need the right read")
         try:
             return await serve(context, await run_of(self._asked, params.task_id), params)
         except Exception as error:

@@ -125,7 +125,7 @@ def task_of(body: Chat, author: Author, before: str = "") -> Task:
         raise Problem("no_tools", "the tools of a run are those of its agent")
     *earlier, last = body.messages
     if last.role != "user" or not last.text.strip():
-        raise Problem("invalid", "messages: the last one has to be the user's, and to say something")
+        raise Problem("invalid", "messages: the last one must be from the user, and not empty")
     said = "\n\n".join([*([before] if before else []), *(f"{one.role}: {one.text}" for one in earlier if one.text)])
     pieces = (one for message in body.messages for one in message.pieces if not one.type.endswith("text"))
     attachments = (

@@ -128,7 +128,7 @@ async def _run(asked: Asked[Any, Any], response_id: str) -> RunSummary:
 async def _begun(asked: Asked[None, Create]) -> RunSummary:
     """A run for the last message; with those before it, and a response that it follows, as material."""
     if "start" not in asked.token.rights:
-        raise Problem("forbidden", "starting a run takes the right start")
+        raise Problem("forbidden", "starting a run needs the right start")
     body, before, job = asked.body, "", ""
     given = [{"role": "user", "content": body.input}] if isinstance(body.input, str) else body.input
     told = [{"role": "system", "content": body.instructions}] if body.instructions else []
@@ -147,7 +147,7 @@ async def _before(asked: Asked[None, Create], response_id: str) -> tuple[str, st
     tale = await asked.site.library.tale(Reading(asked.site.store, run.run_id), run.events)
     task, ending = tale.state.task, tale.state.ending
     if task is None or ending is None:
-        raise Problem("invalid", "previous_response_id: that response is not over yet")
+        raise Problem("invalid", "previous_response_id: that response is not finished yet")
     texts = [one.text for one in task.attachments if one.name == EARLIER]
     said = getattr(ending, "answer", "")
     return "\n\n".join(

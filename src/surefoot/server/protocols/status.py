@@ -62,7 +62,7 @@ def sentence_of(asked: Asked[Any, Any], run: RunSummary) -> str:
     if run.status == "paused":
         said = "The run waits for a person's decision"
     elif run.status in GOING:
-        said = "The run is not over yet"
+        said = "The run has not ended yet"
     else:
         said = f"The run ended as {run.status}, {visible(run.reason)}".rstrip(", ")
     return f"{said}: {link_to(asked, run)}"
@@ -80,7 +80,7 @@ async def answer(asked: Asked[Any, Any], run: RunSummary, name: str, via: str, r
     Raises `Problem`, also where the token may not answer, or another question waits now.
     """
     if "approve" not in asked.token.rights:
-        raise Problem("forbidden", "answering takes the right approve")
+        raise Problem("forbidden", "answering needs the right approve")
     digest, _, rest = name.partition(":")
     call, by = rest.partition(":")[2], f"{asked.token.name} via {via}"
     if not digest or not call:

@@ -90,15 +90,15 @@ class McpServer(Settings):
                 f"cannot begin the names of tools; use 1 to {LONGEST_SERVER_NAME} letters, digits, `-` and single `_`",
             ),
             (bool(self.command) == bool(self.url), "needs either a command to start or the url of a running server"),
-            (self.url and (self.args or self.env or self.cwd), "has a url, so args, env and cwd mean nothing"),
+            (self.url and (self.args or self.env or self.cwd), "has a url, so args, env and cwd have no effect"),
             (
                 self.url and not self.url.lower().startswith(("http://", "https://")),
                 "has a url that does not begin with http:// or https://",
             ),
-            (self.command and (self.headers or self.oauth), "has a command, so headers and oauth mean nothing"),
+            (self.command and (self.headers or self.oauth), "has a command, so headers and oauth have no effect"),
             (
                 self.oauth and _is_open(self.url),
-                "would have its login sent for all to read: write https://, or tunnel to localhost",
+                "would send its login unencrypted: use https://, or tunnel to localhost",
             ),
         ):
             if is_wrong:
@@ -140,7 +140,7 @@ def servers_of(
     for one in one_by_one:
         for server in _servers(one, environment):
             if server.name in found:
-                raise ConfigError("MCP server", server.name, "stands there twice; give one of them another name")
+                raise ConfigError("MCP server", server.name, "is there twice; give one of them another name")
             found[server.name] = server
     return tuple(found.values())
 

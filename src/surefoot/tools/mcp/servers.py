@@ -326,7 +326,7 @@ class McpServers:
                 await connection.ready()
             except Unreachable as error:
                 if (before := connection.listing) is None and not connection.server.optional:
-                    raise UsageError(f'{error}; mend it, or give it "optional": true') from error
+                    raise UsageError(f'{error}; fix it, or give it "optional": true') from error
                 _LOG.warning("%s; the run begins %s", error, "with its tools as they were" if before else "without")
             return connection.listing
 
