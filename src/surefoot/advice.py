@@ -44,7 +44,7 @@ async def select_relevant_tools(
     model: str | Model,
     config: PlanConfig | None = None,
 ) -> ToolSelectionResult:
-    """The tools that a plan for this task would be made with. Raises `ModelError` where no reply can be used."""
+    """The tools that a plan for this task would use. Raises `ModelError` if no reply can be used."""
     given, loop = Task.of(task), LoopConfig(plan=config or PlanConfig())
     catalogue = catalogue_of(bound_tools(tools))
     state = changed(EMPTY, task=given, tools=catalogue, offered=catalogue, config=loop)
@@ -54,7 +54,7 @@ async def select_relevant_tools(
 
 
 async def select_tools_for_replanning(run: Sequence[Event], *, model: str | Model) -> ToolSelectionResult:
-    """The tools that the rest of a run would be planned with, after what has happened; with what has changed.
+    """The tools for planning the rest of a run, after what has happened; with what has changed.
 
     Raises `UsageError` for a run without a plan, `ModelError` where no reply can be used.
     """
@@ -65,7 +65,7 @@ async def select_tools_for_replanning(run: Sequence[Event], *, model: str | Mode
 
 
 async def reflect_on_single_step(run: Sequence[Event], step_id: str, *, model: str | Model) -> StepReflection:
-    """What a model thinks about a step that has failed, and what it would do. Raises as `select_tools_for_replanning`.
+    """Ask a model about a step that has failed, and what to do next. Raises as `select_tools_for_replanning`.
 
     An action that the run would refuse, such as the same call once more, is refused here, too, and asked for again.
     """
@@ -78,7 +78,7 @@ async def reflect_on_single_step(run: Sequence[Event], step_id: str, *, model: s
 
 
 async def perform_overall_reflection(run: Sequence[Event], *, model: str | Model) -> ReflectionResult:
-    """What a model thinks about a whole run in which something has failed. Raises as `select_tools_for_replanning`."""
+    """Ask a model about a whole run in which something has failed. Raises as `select_tools_for_replanning`."""
     state, planning = _planned(run)
     if planning.escalation is None:
         failed = [(name, one) for name, one in planning.steps.items() if one.failures]

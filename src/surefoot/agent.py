@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)  # with slots, `Agent[Trip](…)` cannot be made
 class Agent(Held, Driver[Out_co]):
-    """A recipe for runs. It holds no run, so one agent serves thousands at once.
+    """A recipe for runs. It holds no run state, so one agent can serve thousands of runs at once.
 
     `model` is `provider:model` or any `Model`, or a list of these, each of which goes on when the one before it fails.
     For the reasoner `dual` also one for each role, `{"thinker": …, "actor": …}`, and so with `settings`. `tools` are

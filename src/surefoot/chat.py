@@ -26,7 +26,7 @@ Starts = Callable[..., Coroutine[object, object, Run[Out]]]
 
 @dataclass(frozen=True)
 class Chat(Generic[Out_co]):
-    """A conversation with an agent. `Agent.chat` makes it; one of an id that is known goes on where it stands.
+    """A conversation with an agent, made by `Agent.chat`; one with a known id continues where it stopped.
 
     Its runs are called "ID-0001", "ID-0002", …: each is a run like any other, to be shown, forked, replayed or resumed.
     """

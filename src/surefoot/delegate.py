@@ -80,7 +80,7 @@ class Inner(Protocol):
 
 @dataclass(frozen=True)
 class AgentTool:
-    """An agent as a tool. `Agent.as_tool` makes it; the agent that it is given to puts it on its own journal."""
+    """An agent as a tool, made by `Agent.as_tool`; the agent that has it as a tool puts it on its own journal."""
 
     agent: Inner
     spec: ToolSpec

@@ -42,7 +42,7 @@ _NO_SERVICES: Mapping[ServiceKey, object] = MappingProxyType({})
 
 
 class Answer(str):
-    """The answer of a run, as the text that it is. `run` says how it came about."""
+    """The answer of a run, which is itself a text. `run` says how it came about."""
 
     __slots__ = ("run",)
 

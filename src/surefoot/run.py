@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)  # with slots, `Run[Trip](…)` cannot be made
 class Run(Generic[Out_co]):
-    """What came of a run, as far as it has gone.
+    """The result of a run, as far as it has gone.
 
     `answer` is the answer, or "" when there is none. `status` is the ending's name, or `paused`, `ready` or
     `interrupted`; `reason` says why, `detail` what to do about it. `waiting` are the calls that wait for a person,
@@ -159,7 +159,7 @@ async def stream_of(
 
 
 class NoAnswer(SurefootError):
-    """A run ended, or stands still, without an answer. `run` says how far it came, and why."""
+    """A run ended or paused without an answer. `run` says how far it got, and why."""
 
     def __init__(self, run: Run, message: str = "") -> None:
         super().__init__(message or _why(run))

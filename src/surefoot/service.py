@@ -58,7 +58,7 @@ Functions = Sequence[Tool | Callable[..., object]]
 
 
 class ModelService(Held):
-    """A model that can be asked once, and whose tagged or native calls can be carried out. Keeps no conversation.
+    """A model to ask once, whose tagged or native calls can be carried out. It keeps no conversation.
 
     `model` is `provider:model` or any `Model`; timeouts, retry and the circuit breaker are in what the name resolves
     to. `services` is what tools ask for by type, as for `Agent`. `journal` keeps what `call_function` does: a

@@ -148,7 +148,7 @@ async function states() {
   await text("A token, please");
   await page.fill("#token", "sft_wrong");
   await page.keyboard.press("Enter");
-  await text("This token does not fit");
+  await text("This token is not valid");
   await page.goto(`${server.origin}/#t=sft_good`);
   await page.reload();
   await page.waitForSelector(".runs li");

@@ -53,7 +53,7 @@ DATABASES = ("postgresql://", "postgres://")
 
 
 class MemoryJournal:
-    """A `JournalStore` that lasts as long as this object, or as what `keep` puts its lines into.
+    """A `JournalStore` that lasts as long as this object, or as the place where `keep` stores its lines.
 
     `keep` is called before anything that its lines announce is done, by one thread at a time. `lines` are those that it
     was given so far, in their order; one process at a time may go on with them. Raises `JournalError` for a line that

@@ -46,7 +46,7 @@ _MENTIONS = re.compile(rb"[0-9a-f]{64}").findall
 
 
 class SqliteJournal:
-    """A `JournalStore` in one SQLite file, which is made at the first use; its folder must exist.
+    """A `JournalStore` in one SQLite file, which is created on first use; its folder must exist.
 
     With `read_only` nothing can be driven, and a journal is also read where nothing may be written. What other
     processes write is seen within 0.2 s.

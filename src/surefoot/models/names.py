@@ -147,7 +147,7 @@ def resolve(
     waits: bool = True,
     environment: Mapping[str, str] = os.environ,
 ) -> Model:
-    """The model of that name, with retry and circuit breaker around it. Nothing is sent or opened yet.
+    """The model with that name, with retries and a circuit breaker. Nothing is sent or opened yet.
 
     `name` is `provider:model`, `http://host:port/v1#model`, any model name beside a `base_url`, or `local`. A key given
     here, as the password of the URL or in the environment is used, the first of them; a local base URL needs none. A

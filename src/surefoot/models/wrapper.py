@@ -29,7 +29,7 @@ _PROBING_S = 1.0  # when to ask again while another request is finding out
 
 
 class WrappedModel:
-    """A model around another one, which it is until a subclass says otherwise."""
+    """A model around another one; it behaves like that one unless a subclass overrides it."""
 
     def __init__(self, inner: Model) -> None:
         self.inner = inner

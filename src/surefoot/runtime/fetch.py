@@ -153,7 +153,7 @@ async def prepare(world: World, move: Find | Hydrate | ReadConventions, state: S
 
 
 class PreHydrationEngine:
-    """Finds the references in a text, fetches them side by side with tools that only read, and lays them out.
+    """Finds the references in a text, fetches them in parallel with tools that only read, and presents them.
 
     What a run does before its first model call (`LoopConfig.pre_hydration`), without a run: nothing is on record, and
     no gate is asked. Raises `ConfigError` for a tool that is not there, may change something or takes no such value.

@@ -26,7 +26,7 @@ def rules_of(path: Path | str) -> tuple[tuple[Rule, ...], tuple[StandingRule, ..
 
 
 def declared_of(path: Path | str) -> dict[str, Declared]:
-    """What the `[tools.NAME]` tables of a file of rules say of tools: for `GuardConfig(declared=…)`.
+    """What the `[tools.NAME]` tables of a rules file say about tools: for `GuardConfig(declared=…)`.
 
     Raises `ConfigError` that names the file, the tool and the field.
     """

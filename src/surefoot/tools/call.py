@@ -52,7 +52,7 @@ _TRANSIENT = frozenset({408, 425, 429, 502, 503, 504})
 
 
 class ToolFailed(Exception):
-    """Raise it in a tool to tell the model what went wrong in your own words: the message is the whole result.
+    """Raise this in a tool to tell the model in your own words what went wrong: the message is the whole result.
 
     `infrastructure` says that the failure is not the tool's own, so that the same call may work later. `code` is a
     stable word for it, by which a plan tells whether a step fails in the same way again; "CLASS:CODE" names a class too

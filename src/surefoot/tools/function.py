@@ -319,7 +319,7 @@ def _unwrapped(fn: Callable[..., object]) -> Callable[..., object]:
 
 
 class WrappedTool:
-    """A tool around another one, which it is until a subclass says otherwise."""
+    """A tool around another one; it behaves like that one unless a subclass overrides it."""
 
     def __init__(self, inner: Tool) -> None:
         self.inner = inner

@@ -51,7 +51,7 @@ def _schema(name: str, value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Budget(Settings):
-    """What a run may use up. `None` means no limit; a limit that is reached ends the run with what it has."""
+    """What a run may use. `None` means no limit; a run that reaches a limit ends with what it has."""
 
     max_steps: int | None = setting(
         _Unsaid(50),

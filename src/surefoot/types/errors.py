@@ -37,7 +37,7 @@ def extra_needed(extra: str) -> str:
 
 
 class SurefootError(Exception):
-    """The root: catch this to catch all that surefoot raises on purpose."""
+    """The base class: catch this to catch everything that surefoot raises on purpose."""
 
 
 class UsageError(SurefootError):
@@ -45,7 +45,7 @@ class UsageError(SurefootError):
 
 
 class ConfigError(UsageError):
-    """One configuration value cannot be meant. `field` and `value` name it; a value that is missing is ""."""
+    """One configuration value is invalid. `field` and `value` name it; a missing value is ""."""
 
     def __init__(self, field: str, value: object, message: str) -> None:
         super().__init__(f"{field}: {message}" if value == "" else f"{field}={value!r}: {message}")
@@ -132,7 +132,7 @@ class TraitRefused(ModelError):
 
 
 class JournalError(SurefootError):
-    """What happened could not be read or written."""
+    """The journal could not be read or written."""
 
 
 class JournalCorrupt(JournalError):

@@ -160,7 +160,7 @@ class CallPreview:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The reply broke off and comes anew, or says something else once it is whole: forget what was shown of it."""
+    """Forget what was shown of the reply: it was interrupted and starts again, or says something else once complete."""
 
     reason: str
 
@@ -188,7 +188,7 @@ class ToolProgress:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """What happens in the run of an agent that a call has asked: `item` is an event of it, or a signal."""
+    """What happens in the run of an agent that a call has started: `item` is an event of it, or a signal."""
 
     call_id: str
     run_id: str

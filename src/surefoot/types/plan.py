@@ -222,7 +222,7 @@ _NO_LIMIT = "no limit"
 
 @dataclass(frozen=True, slots=True)
 class PlanConfig(Settings):
-    """How the reasoner `plan` goes about it. Raises `ConfigError`. Source: spec/planning.md, section 1."""
+    """Settings of the reasoner `plan`. Raises `ConfigError`. Source: spec/planning.md, section 1."""
 
     max_parallel: int = setting(4, whole(1), "steps that run, or are thought about, at once", option="--max-parallel")
     step_timeout_s: float = setting(

@@ -153,7 +153,7 @@ class CallLine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolCallContext:
-    """What a tool may know of its call. A tool gets it by asking for a parameter of this type.
+    """What a tool may know about its call. A tool gets it by declaring a parameter of this type.
 
     `idempotency_key` is the same for every attempt at this call and for no other call. `job` is the run with its
     children, `operator` the step of a plan ("main" without a plan). `deadline_s`: seconds that the call had left when

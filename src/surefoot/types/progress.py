@@ -12,7 +12,7 @@ from surefoot.types.settings import Settings, choice, flag, setting, share, whol
 
 
 class LimitAction(StrEnum):
-    """What happens to a step that reached its limit; in JSON its name. Source: seed 001, and two of ours."""
+    """What happens when a step reaches its limit; in JSON its name. Source: seed 001, and two of ours."""
 
     SkipStep = "SkipStep"
     AbortTask = "AbortTask"

@@ -125,7 +125,7 @@ CallStatus = Literal["SUCCEEDED", "FAILED"]
 
 @dataclass(frozen=True, slots=True)
 class FunctionCallResult:
-    """One call of a reply and what it gave. Source: seed 003, 2.1, and spec/reasoners.md, section 3.
+    """One call of a reply and its result. Source: seed 003, 2.1, and spec/reasoners.md, section 3.
 
     `func_args` is what the model sent, validated; what the runtime injected is never in it. `output` is what the model
     is to read: the result, or why there is none. `position` counts the calls of the reply, those that could not be read

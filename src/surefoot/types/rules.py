@@ -234,7 +234,7 @@ def texts_by_name(name: str, value: object) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Declared(Settings):
-    """What the developer declares of one tool. `effect` None: nothing, so it counts as a write.
+    """What the developer declares about one tool. With `effect` None it counts as a write.
 
     The fields are those of `ToolSpec`; the roles of its parameters and what else the gate reads are kept as given.
     Raises `ConfigError`. Source: spec/guard.md, section 4.3.

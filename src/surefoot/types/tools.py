@@ -21,7 +21,7 @@ ResultKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """The declaration of one tool: all that the core, the gate and the model may know of it.
+    """The declaration of one tool: everything that the core, the gate and the model may know about it.
 
     `parameters` is a JSON Schema object. `effect="read"` promises that calling it changes nothing; `idempotent` that
     calling it twice with the same arguments is the same as once (reads always are); `polling` that the same call may
@@ -127,7 +127,7 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call gave: one text for the model, and what is known about it.
+    """The result of a call: one text for the model, and what is known about it.
 
     `content` is at most `tool_result_chars` long; if the whole was longer, `size` is its length in characters and
     `blob` the digest under which the journal keeps it. `kind` other than "ok" means that the call failed, and

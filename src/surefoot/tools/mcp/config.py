@@ -54,7 +54,7 @@ def _is_open(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class McpServer(Settings):
-    """One MCP server: a `command` to start and speak to over its standard streams, or the `url` of one that runs.
+    """One MCP server: a `command` to start and talk to over its standard streams, or the `url` of a running one.
 
     `name` begins the names of its tools: letters, digits, `-` and single `_`. The command gets `env` and a few harmless
     variables (PATH, HOME and the like), nothing else of our environment. `include` and `exclude` are globs over the
