@@ -81,7 +81,7 @@ def test_a_link_that_leaves_the_folder_is_not_read(surefoot: Command, tmp_path_f
 def test_no_file_outside_of_the_folder_is_read(folder: Path, line: str) -> None:
     path = folder / "surefoot.toml"
     path.write_text(f"[guard]\n{line}\n")
-    with pytest.raises(UsageError, match=r"reads no file outside of it; say --config surefoot\.toml"):
+    with pytest.raises(UsageError, match=r"cannot read files outside its folder; give --config surefoot\.toml"):
         config_in(path, is_found=True)
 
 

@@ -280,7 +280,7 @@ def _made(path: Path, name: str, table: Table, *, is_found: bool) -> object:
         if key not in names:
             raise UsageError(f"{path}: [{name}] has no field {key!r}; choose from {', '.join(names)}")
         if is_found and key in FILES and not _is_inside(path.parent, value):
-            raise _refusal(path, name, key, "reads no file outside of it")
+            raise _refusal(path, name, key, "cannot read files outside its folder")
     given = {key: value for key, value in table.items() if key not in FILES}
     try:
         config = TABLES[name].from_json(({"root": "."} if name == "conventions" else {}) | given)
