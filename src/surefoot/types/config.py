@@ -63,12 +63,12 @@ class Budget(Settings):
         None, or_none(whole(1), "no limit"), "tokens, in and out together", option="--max-tokens"
     )
     max_cost_usd: float | None = setting(
-        None, or_none(above_zero, "no limit"), "most that a run may cost, in US dollars", option="--max-cost"
+        None, or_none(above_zero, "no limit"), "the most that a run may cost, in US dollars", option="--max-cost"
     )
     max_seconds: float | None = setting(
         None,
         or_none(above_zero, "no limit"),
-        "seconds that the run is being driven; waiting for a person does not count",
+        "seconds of active run time; waiting for a person does not count",
         option="--max-seconds",
     )
     reserve: float = setting(
@@ -121,7 +121,7 @@ class LoopConfig(Settings):
         "none: what is known of each model",
     )
     max_concurrent_tools: int = setting(16, whole(1), "reads of one reply that run side by side")
-    tool_timeout_s: float = setting(120.0, seconds, "for tools that name no time")
+    tool_timeout_s: float = setting(120.0, seconds, "for tools without a time-out of their own")
     tool_grace_s: float = setting(
         5.0, seconds, "how long a tool may take to stop once its call is given up; then it is left running"
     )

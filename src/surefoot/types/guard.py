@@ -274,7 +274,7 @@ class GuardConfig(Settings):
         option="--guard",
     )
     strict: bool = setting(
-        False, flag, "nobody is there to ask: every question is a refusal, and destinations are looked at more strictly"
+        False, flag, "nobody is there to ask: every question is a refusal, and destinations are checked more strictly"
     )
     two_faults: Literal["deny", "ask"] = setting(
         "deny", choice("deny", "ask"), "an effect not asked for with a bad value: `deny` or `ask`", found="default"
@@ -318,7 +318,7 @@ class GuardConfig(Settings):
             lambda effect, words: _word_list(f"lexicon.{choice(*get_args(Effect))('lexicon', effect)}", words),
             "give a table of effects and their words",
         ),
-        'words of yours for effects: `{communicate = ["ping"]}`',
+        'your own words for effects: `{communicate = ["ping"]}`',
         found="default",
     )
     constraints: tuple[SecurityConstraint, ...] = setting(
@@ -327,7 +327,7 @@ class GuardConfig(Settings):
     rules: tuple[Rule, ...] = setting(
         (),
         all_of(Rule),
-        "rules of yours, which only tighten; in a file the one that `rules_file` names ([rules](rules.md))",
+        "your own rules, which only tighten; in a file the one that `rules_file` names ([rules](rules.md))",
         in_files=False,
     )
     standing: tuple[StandingRule, ...] = setting(
@@ -342,7 +342,7 @@ class GuardConfig(Settings):
         "what tools are, by name; in a file the one that `rules_file` names",
         in_files=False,
     )
-    user: str = setting("", text, "whose runs these are to Cedar", found="default")
+    user: str = setting("", text, "the user that Cedar sees", found="default")
     anchor: Literal["rules", "model"] = setting(
         "rules", choice("rules", "model"), "`model`: a model reads the user's words, too", found="default"
     )
@@ -357,11 +357,11 @@ class GuardConfig(Settings):
         found=("self",),
     )
     stage_timeout_s: float = setting(120.0, seconds, "seconds for each request of these stages")
-    speculate: bool = setting(False, flag, "ways to go on are named and judged before each reply", found="default")
+    speculate: bool = setting(False, flag, "branches are proposed and judged before each reply", found="default")
     direct: bool = setting(
         False, flag, "with `speculate`: recommended calls are made without asking the model", found="default"
     )
-    memory: bool = setting(False, flag, "with `speculate`: shapes of calls that went well are kept", found="default")
+    memory: bool = setting(False, flag, "with `speculate`: shapes of successful calls are kept", found="default")
     max_backtracks: int = setting(3, whole(0), "with `speculate`: failed branches after which a step goes on without")
     max_trees: int = setting(2, whole(1), "with `speculate`: trees of which nothing survives")
 

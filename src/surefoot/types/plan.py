@@ -224,7 +224,7 @@ _NO_LIMIT = "no limit"
 class PlanConfig(Settings):
     """Settings of the reasoner `plan`. Raises `ConfigError`. Source: spec/planning.md, section 1."""
 
-    max_parallel: int = setting(4, whole(1), "steps that run, or are thought about, at once", option="--max-parallel")
+    max_parallel: int = setting(4, whole(1), "steps that run, or are reflected on, at once", option="--max-parallel")
     step_timeout_s: float = setting(
         120.0, seconds, "seconds for one attempt of a tool step; a tool or a step may name its own"
     )
@@ -232,7 +232,7 @@ class PlanConfig(Settings):
     reasks: int = setting(1, whole(0), "further tries after a refused proposal")
     llm_repairs: int = setting(2, whole(0), "further tries after a proposal that cannot be read, or a plan with faults")
     same_error_limit: int = setting(
-        2, whole(1), "failures of one kind after which the run as a whole is thought about, not the step alone"
+        2, whole(1), "failures of one kind after which the whole run is reflected on, not just the step"
     )
     max_replans: int | None = setting(None, or_none(whole(0), _NO_LIMIT), "repairs of the plan", option="--max-replans")
     max_llm_calls: int | None = setting(200, or_none(whole(0), _NO_LIMIT), "requests to a model in a run")
@@ -240,13 +240,11 @@ class PlanConfig(Settings):
     deadline_s: float | None = setting(3600.0, or_none(above_zero, _NO_LIMIT), "seconds of a run")
     max_tokens: int | None = setting(None, or_none(whole(1), _NO_LIMIT), "tokens of a run")
     max_cost_usd: float | None = setting(None, or_none(above_zero, _NO_LIMIT), "US dollars of a run")
-    no_progress_rounds: int = setting(
-        3, whole(1), "rounds of thinking about the run as a whole without progress after which it is over"
-    )
+    no_progress_rounds: int = setting(3, whole(1), "reflections on the whole run without progress after which it ends")
     completion_threshold: int = setting(
-        80, whole(1, 100), "per cent from which on a run that cannot go on counts as completed in part"
+        80, whole(1, 100), "per cent from which a run that cannot continue counts as completed in part"
     )
-    select_all_below: int = setting(8, whole(0), "a catalogue smaller than this is taken whole")
+    select_all_below: int = setting(8, whole(0), "a catalogue smaller than this is used whole")
     shortlist_max: int = setting(40, whole(1), "tools that a model sees to choose from")
     selected_max: int = setting(24, whole(1), "tools that it may choose")
     max_steps: int = setting(40, whole(1), "steps that it may plan")

@@ -34,13 +34,13 @@ class ToolProfile(settings.Settings):
     """
 
     include: Sequence[str] = settings.setting(
-        (), settings.texts, "globs of the tools that are offered; none of them: every tool", option="--include"
+        (), settings.texts, "globs of the tools to offer; none: every tool", option="--include"
     )
     exclude: Sequence[str] = settings.setting(
-        (), settings.texts, "globs of tools that are not; beats `include`", option="--exclude"
+        (), settings.texts, "globs of the tools not to offer; overrides `include`", option="--exclude"
     )
     max_tools: int | None = settings.setting(
-        None, settings.or_none(settings.whole(0), "no cap"), "the most that are offered; 0: none", option="--max-tools"
+        None, settings.or_none(settings.whole(0), "no cap"), "the most tools to offer; 0: none", option="--max-tools"
     )
     require_verified: bool = settings.setting(False, settings.flag, "verified tools only", option="--verified-only")
     pinned: Sequence[str] = settings.setting((), settings.texts, "exact names that survive `max_tools`")
@@ -59,7 +59,7 @@ class ToolProfile(settings.Settings):
             'give "sha256:" and 64 hex digits for the name of a tool',
             "give the digest of each pinned tool by its name, or {} for none",
         ),
-        "what each verified tool has to look like ([tools](tools.md))",
+        "the digest that each verified tool must have ([tools](tools.md))",
         found="default",
     )
 
