@@ -212,7 +212,7 @@ async def test_a_run_that_was_begun_without_the_type_takes_it_when_it_is_taken_u
     store = MemoryJournal()
     run = await Agent(ScriptedModel(["Rome, then Oslo."], modes=("native",)), journal=store).run("plan it")
     agent = Agent(ScriptedModel([finish(TRIP)], modes=("native",)), output=Trip, journal=store)
-    with pytest.raises(NoAnswer, match="does not fit the output type of this agent"):
+    with pytest.raises(NoAnswer, match="does not fit this agent's output"):
         _ = (await agent.resume(run.id)).output
     assert (await agent.fork(run.id, 1)).output == VALUE
 

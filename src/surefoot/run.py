@@ -109,9 +109,7 @@ class Run(Generic[Out_co]):
         try:
             return self._read(self.answer)
         except ValueError as error:
-            raise NoAnswer(
-                self, f"the answer of run {self.id} does not fit the output type of this agent: {error}"
-            ) from error
+            raise NoAnswer(self, f"the answer of run {self.id} does not fit this agent's output: {error}") from error
 
     @property
     def model(self) -> str:

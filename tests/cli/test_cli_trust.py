@@ -192,10 +192,7 @@ def test_a_current_folder_that_is_gone_is_one_clear_line(surefoot: Command, tmp_
         patch.chdir(gone)
         gone.rmdir()
         done = surefoot("run", "--model", "http://127.0.0.1:1/v1#m", "x")
-    assert (done.code, done.err) == (
-        2,
-        "surefoot: the current folder no longer exists or cannot be read; change to another one\n",
-    )
+    assert (done.code, done.err) == (2, "surefoot: the current folder is gone or unreadable; use another\n")
 
 
 @pytest.mark.parametrize("given", [("--words", "-"), ("-", "Sum it up.")])

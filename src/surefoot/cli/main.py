@@ -85,7 +85,7 @@ def main() -> None:
         try:
             Path.cwd()
         except OSError:
-            told = "the current folder no longer exists or cannot be read; change to another one"
+            told = "the current folder is gone or unreadable; use another"
         _leave(error, told, MISUSED)
     except KeyboardInterrupt:
         print("surefoot: interrupted", file=sys.stderr)

@@ -96,9 +96,7 @@ KINDS: Mapping[str, Kind] = {
     "other_question": Kind(
         409, "The call is waiting for a different answer", "Approve or deny a call; settle one that is in doubt."
     ),
-    "changed": Kind(
-        409, "The question has changed since it was shown", "Read the current question, and answer with its digest."
-    ),
+    "changed": Kind(409, "The question has changed", "Read the current question, and answer with its digest."),
     "expired": Kind(409, "The question has expired", "It was refused; resume the run, so that it can ask again."),
     "ended": Kind(409, "The run has ended", "Resume or fork the run, or start a new one."),
     "driven": Kind(409, "The run is being driven", "Cancel the run first, and wait until it has stopped."),
@@ -123,9 +121,7 @@ KINDS: Mapping[str, Kind] = {
     "too_fast": Kind(429, "Too many requests", "Wait for `Retry-After` seconds, then try again."),
     "header_too_large": Kind(431, "The header is too large", "Send fewer or shorter headers."),
     "internal": Kind(500, "The server failed", "This is a bug in surefoot; the server's log says where it happened."),
-    "not_installed": Kind(
-        501, "A component is not installed", "Install what the detail names, and restart the server."
-    ),
+    "not_installed": Kind(501, "A component is not installed", "Install what the detail names and restart the server."),
     "draining": Kind(503, "The server is shutting down", "Try again after `Retry-After` seconds."),
     "journal_down": Kind(503, "The journal cannot be reached", "Try again after `Retry-After` seconds."),
 }

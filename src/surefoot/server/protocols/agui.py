@@ -221,6 +221,4 @@ async def _events(site: Site, run: RunSummary, since: int, frames: Frames) -> As
                 yield []
                 await until(wake, pause_s)
                 pause_s = min(2 * pause_s, PING_S)
-            yield frames.fail(
-                "draining", "this server is shutting down; the run continues, and the same runId joins it again"
-            )
+            yield frames.fail("draining", "shutting down; the run continues, and the same runId joins it again")
