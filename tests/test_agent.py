@@ -271,6 +271,19 @@ async def test_one_agent_serves_many_runs_at_once(tmp_path: Path) -> None:
     await agent.aclose()
 
 
+WRONG: Sequence[tuple[dict[str, Any], str]] = [  # Any: of whatever type
+    ({"model": None}, "model=None: give a name, such as 'openai:gpt-5.1-mini' or 'local', or a Model"),
+    ({"model": {"solo": 3}}, "model=3: give a name"),
+    ({"journal": 3}, "journal=3: give a path, such as 'runs.db', a journal, or None for memory"),
+    ({"tools": print}, "tools=<built-in function print>: give a list"),
+    ({"wrap_tools": "x"}, "wrap_tools='x': give a list"),
+    ({"services": [3]}, r"services=\[3\]: give a mapping"),
+    ({"settings": 0.5}, "settings=0.5: give ModelSettings"),
+    ({"instructions": 3}, "instructions=3: give a string"),
+    ({"guard": "enforce"}, "guard='enforce': give a GuardConfig"),
+]
+
+
 async def test_misuse_is_told_before_a_run_starts() -> None:
     with pytest.raises(UsageError, match="two tools"):
         Agent(ScriptedModel([]), tools=[exam_score, exam_score])
@@ -284,6 +297,17 @@ async def test_misuse_is_told_before_a_run_starts() -> None:
         Budget(max_steps=0)
     with pytest.raises(UsageError, match="nobody"):
         await Agent(ScriptedModel([])).resume("nobody")
+    with pytest.raises(UsageError, match=r"LoopConfig\.max_step=3: unknown field; choose from budget, "):
+        LoopConfig(max_step=3)  # type: ignore[call-arg]
+    for wrong, why in WRONG:
+        given: dict[str, Any] = {"model": ScriptedModel([])} | wrong  # Any: of whatever type
+        with pytest.raises(UsageError, match=why):
+            Agent(**given)
+    for task in (None, "", " ", ["look"]):
+        with pytest.raises(UsageError, match=r"task.*: say in words what is to be done"):
+            await Agent(ScriptedModel([])).run(task)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="3 cannot be the id of a run"):
+        await Agent(ScriptedModel([])).run("look", run_id=3)  # type: ignore[arg-type]
 
 
 async def test_ids_that_repeat_are_made_new() -> None:

@@ -148,7 +148,7 @@ async def test_a_fork_that_is_refused_leaves_no_run() -> None:
 
 def test_no_setting_can_force_a_tool_that_the_profile_hides() -> None:
     """adv-tool-choice-hidden: there is no forced choice, so it cannot be written."""
-    with pytest.raises(TypeError, match="tool_choice"):
+    with pytest.raises(ConfigError, match="tool_choice"):
         LoopConfig(tool_profile=ToolProfile(include=["a"]), tool_choice="b")  # type: ignore[call-arg]  # that is asked
 
 

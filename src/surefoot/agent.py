@@ -58,6 +58,7 @@ from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.outcomes import Completed
 from surefoot.types.ports import Encoder, JournalStore, ServiceKey, Tool
 from surefoot.types.reflection import Evaluator
+from surefoot.types.settings import Check, fits, text
 from surefoot.types.task import Task
 from surefoot.types.tools import Delegates, Effect
 
@@ -65,6 +66,28 @@ if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
     from surefoot.tools.mcp.config import McpGiven
     from surefoot.tools.mcp.servers import McpServers
+
+_MANY = fits(lambda given: isinstance(given, Iterable) and not isinstance(given, str), "give a list, such as [look_up]")
+_BY_NAME = fits(lambda given: isinstance(given, Mapping), "give a mapping, such as {}")
+_MADE_OF: Mapping[str, Check] = {
+    "tools": _MANY,
+    "instructions": text,
+    "settings": fits(
+        lambda given: isinstance(given, ModelSettings | Mapping), "give ModelSettings, or a mapping by role"
+    ),
+    "journal": fits(
+        lambda given: given is None or isinstance(given, str) or hasattr(given, "open"),
+        "give a path, such as 'runs.db', a journal, or None for memory",
+    ),
+    "services": _BY_NAME,
+    "prompts": _BY_NAME,
+    "evaluators": _BY_NAME,
+    "wrap_model": _MANY,
+    "wrap_tools": _MANY,
+    "name": text,
+    "description": text,
+}
+"""What fields have to be before anything looks into them; all others are checked where they are read."""
 
 
 @dataclass(frozen=True)  # with slots, `Agent[Trip](…)` cannot be made
@@ -119,8 +142,8 @@ class Agent(Held, Driver[Out_co]):
     _recipe: str = field(init=False, repr=False)
 
     def __post_init__(self, guard: bool | GuardConfig) -> None:
-        if not isinstance(self.instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
-            raise UsageError("instructions must be a string")
+        for name, check in _MADE_OF.items():
+            check(name, getattr(self, name))
         object.__setattr__(self, "config", checked_config(self.config, guard=guard))
         if self.reasoner not in CHOICES:
             raise UsageError(f"unknown reasoner {self.reasoner!r}; choose one of {', '.join(CHOICES)}")

@@ -310,7 +310,7 @@ class Segment:
 
 def check_id(run_id: str) -> None:
     """Raise `UsageError` for what cannot be the id of a run."""
-    if not run_id or not run_id.isprintable():
+    if not isinstance(run_id, str) or not run_id or not run_id.isprintable():  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"{run_id!r} cannot be the id of a run; give printable text")
 
 

@@ -18,7 +18,7 @@ from surefoot.models.traits import LearntTrait, Remembered, load, save
 from surefoot.models.wrapper import identity_of
 from surefoot.prompts.load import template
 from surefoot.types.config import LoopConfig
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.events import Event, ModelTraitLearnt, Speaker
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelSettings
@@ -308,7 +308,8 @@ def _resolved(choice: ModelChoice, settings: ModelSettings, wrappers: Sequence[M
     for at, one in enumerate(several):
         own = settings_instead(settings) if at else settings
         made = resolve(one, settings=own, waits=at == len(several) - 1) if isinstance(one, str) else one
-        bare = made
+        if not hasattr(bare := made, "send"):
+            raise ConfigError("model", one, "give a name, such as 'openai:gpt-5.1-mini' or 'local', or a Model")
         for wrap in reversed(wrappers):
             made = wrap(made)
         if not hasattr(made, "send"):

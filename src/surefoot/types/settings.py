@@ -76,6 +76,12 @@ class Settings:
 
     __slots__ = ()
 
+    if not TYPE_CHECKING:  # a type checker has the fields
+
+        def __new__(cls, *_: object, **given: object) -> Self:
+            check_known(cls, given, f"{cls.__name__}.")
+            return super().__new__(cls)
+
     def __post_init__(self) -> None:
         for name, row in rows(type(self)).items():
             given = getattr(self, name)
@@ -243,5 +249,5 @@ above_zero = fits(lambda value: is_number(value) and value > 0, "give a number a
 seconds = fits(lambda value: is_number(value) and value > 0, "give seconds above 0")
 share = fits(lambda value: is_number(value) and 0 <= value <= 1, "give a number from 0 to 1")
 flag = fits(lambda value: type(value) is bool, "give true or false")
-text = of_type(str)
+text = fits(lambda value: isinstance(value, str), "give a string")
 texts = tuple_of(lambda value: isinstance(value, str), "give a list of texts; leave it out, or give [], for none")

@@ -6,6 +6,7 @@ from typing import Literal
 
 from surefoot.types.attachments import Attached, Attachment
 from surefoot.types.dataclass import dataclass, replace
+from surefoot.types.errors import ConfigError
 from surefoot.types.plan import NO_CONTEXT, PlanStep, TaskContext, check_steps
 
 Author = Literal["person", "program", "model"]
@@ -39,7 +40,13 @@ class Task:
 
     @classmethod
     def of(cls, task: str | Task, attachments: Attached = ()) -> Task:
-        """A task as it was given, with what comes beside it. Raises `UsageError` for a file that cannot be attached."""
+        """A task as it was given, with what comes beside it.
+
+        Raises `UsageError` for what is not a text or says nothing, and for a file that cannot be attached.
+        """
         task = task if isinstance(task, Task) else cls(task)
+        is_text = isinstance(task.text, str)  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+        if not is_text or not (task.text.strip() or task.steps):
+            raise ConfigError("task", task.text, "say in words what is to be done")
         more = [one if isinstance(one, Attachment) else Attachment.from_path(one) for one in attachments]
         return replace(task, attachments=(*task.attachments, *more)) if more else task
