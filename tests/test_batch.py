@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -72,6 +73,16 @@ async def test_a_batch_that_is_begun_again_does_what_is_left() -> None:
     assert len(model.requests) == asked
     with pytest.raises(UsageError, match="run b-000001 has another task; give this batch another id"):
         await anext(Agent(model, journal=store).map(["another"], id="b"))
+
+
+async def test_of_tasks_that_fail_together_each_error_is_taken() -> None:
+    agent, unheard = Agent(FunctionModel(echo), journal=MemoryJournal()), list[object]()
+    _ = [run async for run in agent.map(["a", "b", "c"], id="b")]
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context["message"]))
+    with pytest.raises(UsageError, match="has another task"):
+        await anext(agent.map(["x", "y", "z"], id="b"))
+    gc.collect()
+    assert unheard == []
 
 
 async def test_a_run_whose_id_only_begins_like_one_of_the_batch_is_another() -> None:

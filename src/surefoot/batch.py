@@ -47,8 +47,8 @@ async def run_all(
                 going.add(asyncio.ensure_future(one(*following)))
             if not going:
                 return
-            ended, going = await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED)
-            for each in ended:
+            for each in (await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED))[0]:
+                going.remove(each)
                 yield each.result()
     finally:
         for each in going:

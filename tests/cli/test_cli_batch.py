@@ -38,6 +38,8 @@ def test_each_row_has_its_answer_and_what_failed_is_tried_again(surefoot: Comman
         lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
         assert [line["answer"] for line in lines] == ["Hi Ann", "你好", "Ciao Bob"]
         assert lines[0]["run"] in surefoot("runs").out
+        assert surefoot("batch", *said, "--out", "out.csv", "--no-tools").code == 0  # its own file is written anew
+        assert "Ciao Bob" in (tmp_path / "out.csv").read_text(encoding="utf-8")
 
 
 def test_text_of_others_is_attached_as_material(surefoot: Command, tmp_path: Path) -> None:
@@ -58,6 +60,15 @@ WRONG = [
     ("a.txt", "name\n", "x", "o.csv", "a.txt: the file must end in .csv or .jsonl"),
     ("a.jsonl", '{"a": 1}\n[2]\n', "x", "o.csv", "a.jsonl, line 2: not a JSON object"),
     ("a.csv", 'name\n""\n', "{name}", "o.csv", "row 1 gives an empty task"),
+    (
+        "a.csv",
+        "name,city\nAnn,Oslo\nBob\n",
+        "{name}",
+        "o.csv",
+        "a.csv, line 3: 1 value for 2 columns; put quotes around",
+    ),
+    ("a.csv", "name,city\nAnn,Oslo, Bergen\n", "{name}", "o.csv", "a.csv, line 2: 3 values for 2 columns"),
+    ("a.csv", "name\nAnn\n", "{name}", "kept.csv", "--out kept.csv: this file was not written by `surefoot batch`"),
     ("none.csv", "", "x", "o.csv", "none.csv: cannot be read: No such file or directory"),
 ]
 
@@ -67,6 +78,7 @@ def test_what_cannot_work_is_one_line(surefoot: Command, tmp_path: Path, case: t
     name, text, task, out, why = case
     if text:
         (tmp_path / name).write_text(text)
+    (tmp_path / "kept.csv").write_text("run,status\n1,good\n")
     done = surefoot("batch", name, "--task", task, "--out", out, "--model", "http://127.0.0.1:9/v1#m")
     assert (done.code, done.err.count("\n")) == (2, 1), done.err
     assert why in done.err

@@ -85,7 +85,10 @@ AttachOption = Annotated[
 ]
 
 OutputOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the answer to this file, not to stdout.", show_default=False)
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Write the answer to this file, which is replaced, not to stdout.", show_default=False
+    ),
 ]
 
 Work = Callable[[Watch, bool], Coroutine[object, object, Run]]

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, cast
@@ -67,6 +67,11 @@ def batch(
         raise UsageError(f"--out {out}: these are the rows themselves; name another file")
     if not out.parent.is_dir():
         raise UsageError(f"--out {out}: no such folder")
+    is_ours = not out.exists()
+    with suppress(UsageError):  # what holds no rows holds none of ours
+        is_ours = is_ours or rows_of(out)[0].keys() >= set(_GIVEN)
+    if not is_ours:
+        raise UsageError(f"--out {out}: this file was not written by `surefoot batch`, so it stays; name another")
     agent, recipe = agent_with(options, config, journal, instructions)
     made_of = json.dumps([one.text for one in tasks] + [one.text for row in tasks for one in row.attachments])
     name = name or f"{re.sub(r'[^A-Za-z0-9_-]', '-', file.stem)[:24]}-{sha256(made_of.encode()).hexdigest()[:8]}"
@@ -120,8 +125,15 @@ def rows_of(path: Path) -> Rows:
     if path.suffix == ".jsonl":
         rows = [_row(path, number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     elif path.suffix == ".csv":
-        reader = csv.DictReader(io.StringIO(text, newline=""), restval="")
-        rows = [{key: value for key, value in row.items() if key is not None} for row in reader]
+        reader, rows = csv.reader(io.StringIO(text, newline="")), list[Mapping[str, str]]()
+        head = next(reader, list[str]())
+        for row in filter(None, reader):  # an empty line is none
+            if len(row) != len(head):
+                told = f"{count(len(row), 'value')} for {count(len(head), 'column')}"
+                raise UsageError(
+                    f"{path}, line {reader.line_num}: {told}; put quotes around a value that holds a comma"
+                )
+            rows.append(dict(zip(head, row, strict=True)))
     else:
         raise UsageError(f"{path}: the file must end in .csv or .jsonl")
     if not rows:
