@@ -280,6 +280,22 @@ SAID: dict[str, object] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ('tools = ["none.py"]', r"\[agents\.one\]: .*none\.py"),
+        ("[agents.one.budget]\nmax_step = 3", r"\[agents\.one\.budget\] has no field 'max_step'"),
+        ("[agents.one.budget]\nmax_steps = 'x'", r"\[agents\.one\.budget\] max_steps='x'"),
+        ("[agents.one.loop]\nplan = 3", r"\[agents\.one\.loop\] has no field 'plan'; .*: \[agents\.one\.plan\]"),
+        ("guard = 'off'", r"'agents\.one\.guard' must be a table; write \[agents\.one\.guard\]"),
+    ],
+)
+def test_what_is_wrong_in_an_agents_file_names_the_agent(tmp_path: Path, lines: str, why: str) -> None:
+    (tmp_path / "agents.toml").write_text(f"[agents.one]\nmodel = {MODEL!r}\n{lines}\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=why):
+        agents_in(tmp_path / "agents.toml", SqliteJournal(tmp_path / "runs.db"), "runs.db")
+
+
 def test_each_field_of_an_agents_file_changes_the_agent(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(TOOL, encoding="utf-8")
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"a": {"command": "true"}}}', encoding="utf-8")

@@ -99,11 +99,14 @@ def _agent(path: Path, name: str, table: object, store: JournalStore, journal: s
     folder = path.absolute().parent
     files = {key: [folder / one for one in found] for key in ("tools", "mcp") if (found := getattr(options, key))}
     options = replace(options, root=folder / (options.root or "."), **files)
-    config = config_of(path, {key: value for key, value in given.items() if key in TABLES})
-    recipe = replace(recipe_from(options), settings=str(path.absolute()))
-    config = changed(options, config, recipe.reasoner) or config
-    tools = tools_of(recipe, journal)
-    if config.guard is None and (recipe.mcp or any(tool.spec.effect != "read" for tool in tools)):
-        config = replace(config, guard=GuardConfig())
-    agent = agent_from(recipe, tools, store, config, given.get("instructions", ""))
-    return replace(cast("Any", agent), description=given.get("description", ""))
+    config = config_of(path, {key: value for key, value in given.items() if key in TABLES}, within=f"agents.{name}.")
+    try:
+        recipe = replace(recipe_from(options), settings=str(path.absolute()))
+        config = changed(options, config, recipe.reasoner) or config
+        tools = tools_of(recipe, journal)
+        if config.guard is None and (recipe.mcp or any(tool.spec.effect != "read" for tool in tools)):
+            config = replace(config, guard=GuardConfig())
+        agent = agent_from(recipe, tools, store, config, given.get("instructions", ""))
+        return replace(cast("Any", agent), description=given.get("description", ""))
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error

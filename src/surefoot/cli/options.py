@@ -255,8 +255,8 @@ def config_in(path: Path, *, is_found: bool = False) -> LoopConfig:
     return config_of(path, _read(path), is_found=is_found)
 
 
-def config_of(path: Path, tables: Table, *, is_found: bool = False) -> LoopConfig:
-    """The configuration that tables of the file at `path` give. Raises as `config_in` does."""
+def config_of(path: Path, tables: Table, *, is_found: bool = False, within: str = "") -> LoopConfig:
+    """The configuration that tables of the file at `path` give, which stand `within` another. Raises as `config_in`."""
     made: dict[str, Any] = {}  # the configurations by the name of their table
     for name, table in tables.items():
         if name not in TABLES:
@@ -265,20 +265,22 @@ def config_of(path: Path, tables: Table, *, is_found: bool = False) -> LoopConfi
                 "models are chosen with --model, and keys come from the environment"
             )
         if not isinstance(table, Mapping):
-            raise UsageError(f"{path}: {name!r} must be a table; write [{name}] and its fields below")
-        made[name] = _made(path, name, cast("Table", table), is_found=is_found)  # the keys of a TOML table are text
+            raise UsageError(f"{path}: {within + name!r} must be a table; write [{within}{name}] and its fields below")
+        made[name] = _made(path, name, cast("Table", table), within + name, is_found=is_found)  # TOML's keys are text
     return replace(made.pop("loop", LoopConfig()), **made)
 
 
-def _made(path: Path, name: str, table: Table, *, is_found: bool) -> object:
-    """What a table gives. No message tells a value of an unknown or refused field: it could be a key."""
+def _made(path: Path, name: str, table: Table, at: str, *, is_found: bool) -> object:
+    """What a table gives, which the file calls `at`. No message tells an unknown field's value: it could be a key."""
     known = {key: row for key, row in rows(TABLES[name]).items() if row.in_files}
     names = (*known, *(FILES if name == "guard" else ()))
     for key, value in table.items():
         if key in TABLES and name == "loop":
-            raise UsageError(f"{path}: [loop] has no field {key!r}; it is a separate table: [{key}]")
+            raise UsageError(
+                f"{path}: [{at}] has no field {key!r}; it is a separate table: [{at.removesuffix('loop')}{key}]"
+            )
         if key not in names:
-            raise UsageError(f"{path}: [{name}] has no field {key!r}; choose from {', '.join(names)}")
+            raise UsageError(f"{path}: [{at}] has no field {key!r}; choose from {', '.join(names)}")
         if is_found and key in FILES and not _is_inside(path.parent, value):
             raise _refusal(path, name, key, "cannot read files outside its folder")
     given = {key: value for key, value in table.items() if key not in FILES}
@@ -287,10 +289,10 @@ def _made(path: Path, name: str, table: Table, *, is_found: bool) -> object:
         if isinstance(config, GuardConfig):
             config = _with_files(config, *(_file(path.parent, key, table.get(key)) for key in FILES))
     except OverflowError as error:
-        raise UsageError(f"{path}: [{name}] holds a number that is too large; give a smaller one") from error
+        raise UsageError(f"{path}: [{at}] holds a number that is too large; give a smaller one") from error
     except ConfigError as error:
         hint = " (TOML has no None: leave the field out for its default)" if "None" in error.message else ""
-        raise ConfigError(f"{path}: [{name}] {error.field}", error.value, error.message + hint) from error
+        raise ConfigError(f"{path}: [{at}] {error.field}", error.value, error.message + hint) from error
     usual = defaults(TABLES[name])
     for key, value in given.items() if is_found else ():
         if value != usual[key] and not _is_taken(path.parent, known[key], value, usual[key]):
