@@ -14,6 +14,7 @@ from surefoot.core.loop.inbox import asked_in, digest_of_call, due_at
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.parse.marks import Deliverable, parts_of
 from surefoot.core.plan.accept import waiting
+from surefoot.core.plan.child import owners
 from surefoot.core.state.roles import rounds
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.summary import is_word
@@ -80,6 +81,10 @@ class Run(Generic[Out_co]):
             status, detail = ending.kind, getattr(ending, "detail", "")
             answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
             reason = ending.by if isinstance(ending, Cancelled) else getattr(ending, "reason", "")
+            if isinstance(ending, Cancelled):
+                calls = (call for owner in owners(state) for call in owner.state.calls)
+                cut = [f"{one.id} {one.name}" for one in calls if one.result and one.result.kind == "in_doubt"]
+                detail = f"broken off, and nobody knows whether it took effect: {', '.join(cut)}" if cut else ""
         return Run(
             state.run_id,
             status,

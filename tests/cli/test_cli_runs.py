@@ -243,6 +243,7 @@ def test_a_call_waits_for_a_person(surefoot: Command, tmp_path: Path, word: tupl
             assert "interrupted" not in told
         done = surefoot("resume", "r1")
     assert (done.code, done.out) == (0, "Done.\n")
+    assert "not started by this shell" not in said  # it was resumed here before
     assert result in texts(chat.bodies[0], "tool")[0]
     assert ("allowed by Ada" in surefoot("show", "r1").out) is (word == ("--yes",))
 
@@ -250,7 +251,9 @@ def test_a_call_waits_for_a_person(surefoot: Command, tmp_path: Path, word: tupl
 def test_a_run_that_somebody_drives_is_running_and_can_be_followed(surefoot: Command, tmp_path: Path) -> None:
     path = tmp_path / ".surefoot" / "journal.db"
     keep(path, "r1", recorded()[:2])
-    assert "surefoot resume r1" in surefoot("show", "r1").out
+    told = surefoot("show", "r1").out
+    assert "surefoot resume r1\n" in told
+    assert "name its tools with --tools, or in Python: agent.resume_sync('r1')" in told
     driver = SqliteJournal(path)
     asyncio.run(driver.open("r1"))
     told = surefoot("show", "r1").out
@@ -278,5 +281,7 @@ def test_settle_says_what_nobody_else_knows(surefoot: Command, tmp_path: Path) -
 
 def test_cancel_ends_a_run_for_good(surefoot: Command, tmp_path: Path) -> None:
     keep(tmp_path / ".surefoot" / "journal.db", "r1", recorded()[:4])
-    assert "cancelled (Ada)" in surefoot("cancel", "r1", "--by", "Ada").out
+    told = surefoot("cancel", "r1", "--by", "Ada").out
+    assert "cancelled (Ada)" in told
+    assert "nobody knows whether it took effect: 1.0 send" in told
     assert "cancelled" in surefoot("runs").out

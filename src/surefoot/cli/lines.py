@@ -121,8 +121,11 @@ def status_line(run: Run) -> str:
     return f"{status}{reason} · {' · '.join(used)}"
 
 
-def closing(run: Run, hint: str = "") -> list[Line]:
-    """The last words about a run: how it stands, why, and what a person can do next. `hint` ends each command."""
+def closing(run: Run, hint: str = "", *, is_kept: bool = True) -> list[Line]:
+    """The last words about a run: how it stands, why, and what a person can do next. `hint` ends each command.
+
+    `is_kept`: what it was started with is known here, so `surefoot resume` needs no more.
+    """
     style: Style = "good" if run.status == "completed" else "bad" if run.status == "failed" else "warn"
     lines = [Line(f"{status_line(run)} · run {visible(run.id)}", style)]
     if run.detail:
@@ -140,6 +143,10 @@ def closing(run: Run, hint: str = "") -> list[Line]:
             steps = [f"{resume} {_LIMITS[run.reason]} MORE"]
         case _:
             pass
+    if steps and steps[-1].startswith(resume) and not is_kept:
+        steps.append(
+            f"not started by this shell: name its tools with --tools, or in Python: agent.resume_sync({run.id!r})"
+        )
     return lines + [Line(text, indent=2) for text in steps]
 
 

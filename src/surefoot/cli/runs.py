@@ -19,7 +19,8 @@ from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, CallArgument, JournalOption, JsonOption, RunArgument, Settled, VerboseOption
 from surefoot.cli.picture import write_picture
 from surefoot.cli.plan_table import LATEST, as_fold, as_of, plan_shown, planning_of
-from surefoot.cli.setup import Found, find, journal_hint, question_within, with_journal, within
+from surefoot.cli.recipes import recipe_path
+from surefoot.cli.setup import Found, find, journal_hint, journal_path, question_within, with_journal, within
 from surefoot.cli.teller import Teller
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay as replayed
@@ -128,7 +129,7 @@ def show(
         else:
             head = header(state, found.run, _time(found.records[0].at), len(taken))
             told = plan_shown(state, taken, console.width, "running" * found.is_driven)
-            put(console, [*head, Line(""), *told, *ending_lines(state), Line(""), *closing(found.run, hint)])
+            put(console, [*head, Line(""), *told, *ending_lines(state), Line(""), *_closing(found.run, journal)])
         found.whole()
 
     async def shown(store: JournalStore) -> None:
@@ -139,12 +140,12 @@ def show(
         elif plan or history or svg or as_json or (has_plan and not is_told):
             show_plan(found)
         else:
-            await _tell(store, found, hint, as_events=events, follow=follow)
+            await _tell(store, found, journal, as_events=events, follow=follow)
 
     with_journal(journal, shown, read_only=not follow)
 
 
-async def _tell(store: JournalStore, found: Found, hint: str, *, as_events: bool, follow: bool) -> None:
+async def _tell(store: JournalStore, found: Found, journal: str | None, *, as_events: bool, follow: bool) -> None:
     """A run record by record: as JSON, or as lines with a header before and the ending after."""
     console = stdout()
     teller = Teller(EMPTY, width=console.width, detail=True)
@@ -172,7 +173,11 @@ async def _tell(store: JournalStore, found: Found, hint: str, *, as_events: bool
             last = tell(record)
     if not as_events:
         run = Run.of(teller.state, last) if follow else found.run
-        put(console, [*ending_lines(teller.state), Line(""), *closing(run, hint)])
+        put(console, [*ending_lines(teller.state), Line(""), *_closing(run, journal)])
+
+
+def _closing(run: Run, journal: str | None) -> list[Line]:
+    return closing(run, journal_hint(journal), is_kept=recipe_path(journal_path(journal), run.id).exists())
 
 
 async def _told_inside(store: JournalStore, teller: Teller, call_id: str, width: int) -> list[Line]:
@@ -337,7 +342,7 @@ def _speak(
             raise UsageError(f"{late}: surefoot resume {found.run_id}{hint}") from late
 
     run = with_journal(journal, spoken)
-    put(stdout(), closing(run, hint))
+    put(stdout(), _closing(run, journal))
     return run
 
 
