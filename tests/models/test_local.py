@@ -304,6 +304,9 @@ def test_a_missing_file_and_that_of_another_model_say_what_to_do(
     other.write_bytes(b"GGUF")
     with pytest.raises(ConfigError, match="is 4 bytes, expected 1117320768; only this one model can be embedded"):
         LocalModel.from_default()
+    monkeypatch.setenv("SUREFOOT_THREADS", "0")
+    with pytest.raises(ConfigError, match="SUREFOOT_THREADS='0': give a whole number of at least 1"):
+        LocalModel.from_default()
 
 
 @pytest.fixture

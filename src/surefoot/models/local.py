@@ -31,6 +31,7 @@ from surefoot.types.errors import ConfigError, ModelError, ModelRefused, ModelTi
 CONTEXT_TOKENS = 8192
 """28 KB each, kept besides the weights."""
 
+THREADS_VARIABLE = "SUREFOOT_THREADS"
 TEMPERATURE = 0.2
 MAX_OUTPUT_TOKENS = 512
 
@@ -67,9 +68,13 @@ class LocalModel:
     def from_default(cls, *, context_tokens: int = CONTEXT_TOKENS, threads: int | None = None) -> LocalModel:
         """Qwen2.5-Coder-1.5B-Instruct from its file. It is loaded, and at first verified, with the first request.
 
-        Raises `ConfigError` that says what to install or to fetch. `threads`: default is one a physical core.
+        Raises `ConfigError` that says what to install or to fetch. `threads`: default is $SUREFOOT_THREADS, else one a
+        physical core.
         """
         library = _import_library()
+        said = str(threads or os.environ.get(THREADS_VARIABLE) or physical_cores())
+        if not said.isdecimal() or not int(said):
+            raise ConfigError(THREADS_VARIABLE, said, "give a whole number of at least 1")
         path = weights_file()
         if not is_present(path):
             missing = f"its file is not at {path}: run `surefoot model pull`, or set {FILE_VARIABLE}"
@@ -80,7 +85,7 @@ class LocalModel:
                     "`surefoot model pull`"
                 )
             raise ConfigError("model", "local", missing)
-        engine = _shared_engine(path, context_tokens, threads or physical_cores())
+        engine = _shared_engine(path, context_tokens, int(said))
         return cls(f"local:{QWEN_CODER.name}", engine, library.json_schema_to_grammar, context_tokens)
 
     async def send(self, request: messages.ModelRequest, emit: messages.Emit | None = None) -> messages.ModelMessage:
