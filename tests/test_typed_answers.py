@@ -247,7 +247,7 @@ async def test_a_plan_that_repairs_itself_is_held_to_the_type(
     run = await Agent(model, [distance], output=Trip, reasoner="plan", journal=store).run("plan it")
     assert (run.status, run.reason) == ending
     assert ("one stop makes no trip" in run.detail) == (run.status == "failed")
-    assert "one stop makes no trip" in model.requests[-1].messages[-1].content
+    assert "stops: one stop makes no trip" in model.requests[-1].messages[-1].content
     await events_of(store, run.id)
 
 

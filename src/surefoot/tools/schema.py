@@ -218,7 +218,10 @@ def _validating(name: str, adapter: TypeAdapter[object]) -> Convert:
 
 def faults_of(error: ValidationError, *place: str) -> str:
     """What pydantic finds wrong with a value, by field; `place` is where the value stands."""
-    told = ((".".join(map(str, (*place, *fault["loc"]))), fault["msg"]) for fault in error.errors())
+    told = (
+        (".".join(map(str, (*place, *fault["loc"]))), fault["msg"].removeprefix("Value error, "))
+        for fault in error.errors()
+    )
     return "; ".join(": ".join(filter(None, one)) for one in told)
 
 
