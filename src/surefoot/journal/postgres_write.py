@@ -333,7 +333,7 @@ class Writer:
     def _lost(self, line: Line, seq: int) -> None:
         told = "gone on without this process: somebody else drives this run; leave it to them, or open it again"
         if seq < line.base.seq:
-            told = f"{seq} records here, {line.base.seq} were confirmed: {GONE}; open it again to go on from there"
+            told = f"{seq} of {line.base.seq} confirmed records: {GONE}; open it again to go on from there"
         line.fails(LeaseLost(f"journal {self._database.name}: run {line.summary.run_id} has {told}"))
         self._unsafe.pop(line, None)
 
