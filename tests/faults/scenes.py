@@ -54,8 +54,7 @@ class Scene:
 
     def schedule(self, *, is_short: bool) -> Schedule:
         lasts_s = self.short_s if is_short else self.lasts_s
-        count = (40 if is_short else 80) + self.late
-        runs = runs_of(random.Random(self.harm), count, ("clerk", "clerk", "planner"))
+        runs = runs_of(random.Random(self.harm), 40 if is_short else 80, ("clerk", "clerk", "planner"))
         harms = [(AFTER_S, self.harm, lasts_s)] if self.harm else []
         return Schedule(0, runs, self.workers, work_s=0.4 if is_short else 1.0, harms=harms, late=self.late)
 
@@ -67,7 +66,7 @@ SCENES = {
     "pooler": Scene("server restarted", 5, 1, server="pooler"),
     "half-open": Scene("half-open", 20, 1),
     "failover": Scene("failed over", server="synchronous standby"),
-    "failover-async": Scene("failed over", 0.3, 0.3, server="standby", late=30),
+    "failover-async": Scene("failed over", 0.3, 0.3, server="standby", late=20),
     "disk": Scene("disk full", 20, 2, server="disk"),
     "disk-sqlite": Scene("disk full", 20, 2, server="file on a disk"),
     "clocks": Scene(workers=CLOCKS),
