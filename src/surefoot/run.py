@@ -142,9 +142,7 @@ Stream = AsyncIterator[Event | Signal | Run[Out]]
 """What happens in a run as it happens, and at last the `Run`."""
 
 
-async def stream_of(
-    start: Callable[[Callable[[S], None]], Coroutine[object, object, T]],
-) -> AsyncGenerator[S | T]:
+async def stream_of(start: Callable[[Callable[[S], None]], Coroutine[object, object, T]]) -> AsyncGenerator[S | T]:
     """What is seen of something that is started with a watch, as it happens; what it gives comes last.
 
     Closing it cancels that. Raises what it raises, once all that was seen before is given.

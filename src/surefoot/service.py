@@ -133,11 +133,7 @@ class ModelService(Held):
         return stream_of(lambda emit: self._reply(asked, emit))
 
     async def call_function(
-        self,
-        tools: Functions,
-        model_response_text: str | ModelMessage,
-        *,
-        context: ToolCallContext | None = None,
+        self, tools: Functions, model_response_text: str | ModelMessage, *, context: ToolCallContext | None = None
     ) -> list[FunctionCallResult] | None:
         """Carry out the calls of a reply: one result for each, read or not, in the order of the reply; None without.
 

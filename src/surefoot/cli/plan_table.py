@@ -15,16 +15,7 @@ from surefoot.core.plan.child import owner_of
 from surefoot.core.plan.history import execution_context
 from surefoot.core.state.state import Planning, State
 from surefoot.run import Run
-from surefoot.telling.plan import (
-    UNSETTLED,
-    Node,
-    edit_line,
-    figures,
-    nodes_of,
-    reason_of,
-    selection_line,
-    signed_line,
-)
+from surefoot.telling.plan import UNSETTLED, Node, edit_line, figures, nodes_of, reason_of, selection_line, signed_line
 from surefoot.telling.text import Line, Style, cut, one_line
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ToolsSelected

@@ -54,12 +54,10 @@ def _without_guesses(record: Record) -> Record:
     return {**record, "config": {name: value for name, value in cast("Record", config).items() if name != "repair"}}
 
 
-def _with_drivers(record: Record) -> Record:
-    """Form 3 knows further events, and fields that may be missing."""
-    return record
-
-
-UPGRADES: Mapping[int, Callable[[Record], Record]] = {1: _without_guesses, 2: _with_drivers}
+UPGRADES: Mapping[int, Callable[[Record], Record]] = {
+    1: _without_guesses,
+    2: lambda record: record,  # form 3 knows further events, and fields that may be missing
+}
 """From a form to the function that gives the form of the next one; it returns unconcerned types as they are."""
 
 

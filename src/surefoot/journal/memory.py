@@ -23,29 +23,14 @@ from threading import Lock
 from typing import Any
 
 from surefoot.core.state.summary import is_listed, ready_at
-from surefoot.journal.codec import (
-    Blob,
-    check_fork,
-    check_id,
-    digest_of,
-    place_of,
-    same_word,
-)
+from surefoot.journal.codec import Blob, check_fork, check_id, digest_of, place_of, same_word
 from surefoot.journal.memory_log import Changes, Keep, Keeper, Log, MemoryRun, Watcher, blob_in
 from surefoot.journal.raw import check_blobs, check_end, check_origin, new_rows, references
 from surefoot.journal.side import MemorySide
 from surefoot.types.archive import Origin, Row
 from surefoot.types.errors import JournalError, RunBusy, RunExists, RunUnknown, UsageError, overtaken
 from surefoot.types.events import RunEnded
-from surefoot.types.ports import (
-    EVERY_RUN,
-    Claimed,
-    JournalStore,
-    Recorded,
-    RunFilter,
-    RunPage,
-    RunSummary,
-)
+from surefoot.types.ports import EVERY_RUN, Claimed, JournalStore, Recorded, RunFilter, RunPage, RunSummary
 from surefoot.types.words import Posted, Word
 
 DATABASES = ("postgresql://", "postgres://")

@@ -28,14 +28,7 @@ from surefoot.journal.codec import (
 from surefoot.types.archive import Origin, Row
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.events import VERSION, Event
-from surefoot.types.ports import (
-    NO_RECORDS,
-    Durability,
-    Place,
-    Recorded,
-    RunSummary,
-    Standing,
-)
+from surefoot.types.ports import NO_RECORDS, Durability, Place, Recorded, RunSummary, Standing
 from surefoot.types.words import Posted
 
 Keep = Callable[[Sequence[str]], object]

@@ -129,11 +129,7 @@ def length(partial: Path) -> int:
 
 
 async def _fetch(
-    weights: Weights,
-    partial: Path,
-    sources: Sequence[Source],
-    report: OnProgress,
-    free_bytes: Callable[[Path], int],
+    weights: Weights, partial: Path, sources: Sequence[Source], report: OnProgress, free_bytes: Callable[[Path], int]
 ) -> None:
     missing, free = weights.size - length(partial), free_bytes(partial.parent)
     if free < missing + min(_SLACK_BYTES, weights.size):

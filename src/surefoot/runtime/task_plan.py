@@ -20,10 +20,7 @@ from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ToolsSelected
 from surefoot.types.messages import ModelMessage
 from surefoot.types.plan import PlanConfig, PlanStep
-from surefoot.types.plan_events import (
-    ProposalMade,
-    ProposalRefused,
-)
+from surefoot.types.plan_events import ProposalMade, ProposalRefused
 from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.settings import written
 from surefoot.types.task import Task

@@ -282,10 +282,7 @@ class Spans:
         attributes = {**span.attributes, **filled(given or {})}
         return [
             replace(
-                span,
-                end_s=max(at, span.start_s),
-                attributes=attributes,
-                message=cut(message) if self._content else "",
+                span, end_s=max(at, span.start_s), attributes=attributes, message=cut(message) if self._content else ""
             )
         ]
 

@@ -10,14 +10,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from surefoot.journal.codec import decode, decode_catalogue, digest_of, encode, rows_of
 from surefoot.types.events import VERSION, Event
-from surefoot.types.ports import (
-    NO_RECORDS,
-    Durability,
-    JournalStore,
-    Place,
-    RunJournal,
-    Standing,
-)
+from surefoot.types.ports import NO_RECORDS, Durability, JournalStore, Place, RunJournal, Standing
 from surefoot.types.words import Posted
 
 P = ParamSpec("P")
@@ -125,11 +118,7 @@ class CrashingStore(_AroundStore):
     """
 
     def __init__(
-        self,
-        store: JournalStore,
-        at: int,
-        when: Literal["before", "after"],
-        of: Sequence[Operation] = ("append",),
+        self, store: JournalStore, at: int, when: Literal["before", "after"], of: Sequence[Operation] = ("append",)
     ) -> None:
         super().__init__(store)
         self._at = at
