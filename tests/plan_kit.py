@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import records
 from scenes import Words
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, tool
 from surefoot.core.loop.fold import fold
-from surefoot.core.loop.replay import replay
 from surefoot.core.state.state import Planning
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel
@@ -224,11 +224,7 @@ def store_of(agent: Agent) -> JournalStore:
 
 
 async def events_of(agent: Agent, run_id: str = "r") -> list[Event]:
-    records, wrong = await store_of(agent).read_recorded(run_id)
-    assert wrong == ""
-    events = [record.event for record in records]
-    assert replay(events).differs_at is None
-    return events
+    return await records.events_of(store_of(agent), run_id)
 
 
 async def planning_of(agent: Agent) -> Planning:

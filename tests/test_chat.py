@@ -10,17 +10,8 @@ from pathlib import Path
 import pytest
 
 from cases import cases
-from surefoot import (
-    Agent,
-    Budget,
-    LoopConfig,
-    MemoryJournal,
-    SqliteJournal,
-    Task,
-    UsageError,
-    replay,
-    tool,
-)
+from records import events_of
+from surefoot import Agent, Budget, LoopConfig, MemoryJournal, SqliteJournal, Task, UsageError, replay, tool
 from surefoot.core.loop.fold import fold
 from surefoot.testing.journals import Crash, CrashingStore, Operation
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
@@ -351,5 +342,4 @@ async def test_whenever_the_process_dies_in_a_turn_the_conversation_goes_on_and_
             await agent.settle(run.id, run.waiting[0].id, outcome, by="Ada")
             run = await chat.resume()
         assert (run.id, run.status, run.answer, posted) == ("c-0002", "completed", "second answer", ["Ann"])
-        records, _ = await store.read_recorded("c-0002")
-        assert replay([record.event for record in records]).differs_at is None
+        await events_of(store, "c-0002")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from plan_kit import store_of
 from processes import ran
+from records import events_of
 from surefoot import Agent, LoopConfig, SqliteJournal, tool
-from surefoot.core.loop.fold import fold
-from surefoot.core.loop.replay import replay
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.messages import ModelRequest
@@ -80,10 +80,7 @@ async def finish(folder: Path) -> Counter[str]:
             await agent.settle("r", call.id, "done" if happened else "not_done", by="Ada", result="sent to Ada")
             run = await agent.resume("r")
         assert (run.status, run.answer) == ("completed", "done")
-        records, wrong = await store.read_recorded("r")
-        assert wrong == ""
-        events = [record.event for record in records]
-        assert replay(events).state == fold(events)
+        await events_of(store, "r")
     await agent.aclose()
     return Counter(book.read_text().splitlines()) if book.exists() else Counter()
 
@@ -166,8 +163,7 @@ async def test_what_was_approved_killed_and_not_done_is_made_once(tmp_path: Path
     assert run.status == "completed"
     paid = sorted((tmp_path / "book.txt").read_text().splitlines())
     assert paid == ["90 to GB29NWBK60161331926810", "91 to GB29NWBK60161331926811"]
-    records, wrong = await agent._store.read_recorded("r")  # pyright: ignore[reportPrivateUsage]  # nobody hands it out
-    assert (wrong, replay([record.event for record in records]).differs_at) == ("", None)
+    await events_of(store_of(agent), "r")
     await agent.aclose()
 
 

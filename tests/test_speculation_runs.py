@@ -34,9 +34,7 @@ from staged import (
     tree,
 )
 from staged import branch as any_branch
-from staged import (
-    seen as seen_of,
-)
+from staged import seen as seen_of
 from surefoot import Agent, LoopConfig
 from surefoot.journal.memory import MemoryJournal
 from surefoot.telling.guard import tree_lines

@@ -22,7 +22,7 @@ from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.types.errors import JournalError
 from surefoot.types.events import RunNoted, RunResumed
 from surefoot.types.messages import ModelMessage, ModelRequest
-from surefoot.types.ports import Claimed, JournalStore
+from surefoot.types.ports import Claimed, JournalStore, Tool
 from surefoot.types.words import Approve, Note, Resume, Settle
 from surefoot.worker import Worker
 
@@ -39,6 +39,19 @@ async def ask_first(what: str) -> str:
 async def look(what: str) -> str:
     """Look."""
     return f"seen {what}"
+
+
+def holding(begun: asyncio.Event) -> Tool:
+    """A call that never ends, once it has begun."""
+
+    @tool(effect="read")
+    async def hold() -> str:
+        """Hold on."""
+        begun.set()
+        await asyncio.Event().wait()
+        return "held"
+
+    return hold
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -92,15 +105,9 @@ async def test_a_run_that_is_left_while_it_goes_on_is_ready_for_others(store: Jo
     """Its question has expired; whoever goes on with it is told to leave it."""
     begun = asyncio.Event()
 
-    async def hold() -> str:
-        """Hold on."""
-        begun.set()
-        await asyncio.Event().wait()
-        return "held"
-
     script = [calls(("ask_first", {"what": "mail"})), calls(("hold", {})), "Done."]
     guard = GuardConfig(approval_timeout_s=0.05)
-    tools = [ask_first, tool(hold, effect="read")]
+    tools = [ask_first, holding(begun)]
     agent = Agent(ScriptedModel(script), tools=tools, journal=store, name="clerk", guard=guard)
     await agent.start("send the mail", run_id="r1")
     await Worker(store, {"clerk": agent}).run(once=True)
@@ -123,14 +130,8 @@ async def test_a_run_that_is_left_while_it_goes_on_is_ready_for_others(store: Jo
 async def test_a_run_is_started_while_as_many_are_driven_as_may_be(store: JournalStore) -> None:
     begun = asyncio.Event()
 
-    async def hold() -> str:
-        """Hold on."""
-        begun.set()
-        await asyncio.Event().wait()
-        return "held"
-
     script = [calls(("hold", {})), "Done."]
-    tools = [tool(hold, effect="read")]
+    tools = [holding(begun)]
     agent = Agent(ScriptedModel(script), tools=tools, journal=store, name="clerk", max_concurrent_runs=1)
     driving = asyncio.create_task(agent.run("hold on", run_id="r1"))
     await asyncio.wait_for(begun.wait(), 20)
@@ -228,13 +229,7 @@ async def test_a_worker_outlives_a_journal_that_is_away(*, is_silent: bool) -> N
 async def test_a_worker_that_is_cancelled_leaves_no_run_behind_that_goes_on(store: JournalStore) -> None:
     begun = asyncio.Event()
 
-    async def hold() -> str:
-        """Hold on."""
-        begun.set()
-        await asyncio.Event().wait()
-        return "held"
-
-    agent = Agent(ScriptedModel([calls(("hold", {}))]), tools=[tool(hold, effect="read")], journal=store, name="clerk")
+    agent = Agent(ScriptedModel([calls(("hold", {}))]), tools=[holding(begun)], journal=store, name="clerk")
     await agent.start("hold on", run_id="r1")
     worker = Worker(store, {"clerk": agent})
     running = asyncio.create_task(worker.run())

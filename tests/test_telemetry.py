@@ -33,6 +33,7 @@ from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.web import web_fetch_tool
 from surefoot.types.events import CallEnded, RunForked, RunResumed
 from surefoot.worker import Worker
+from tools.served import serving
 
 pytestmark = pytest.mark.anyio
 
@@ -184,19 +185,14 @@ async def test_a_page_and_an_mcp_server_are_told_by_which_call_they_are_asked(
 
     (tmp_path / "server.py").write_text(MCP, encoding="utf-8")
     server = McpServer("s", command=sys.executable, args=(str(tmp_path / "server.py"),), connect_timeout_s=30)
-    runner = web.ServerRunner(web.Server(answer), shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
+    async with serving(answer) as port:
+        url = f"http://127.0.0.1:{port}/"
         script = [calls(("web_fetch", {"url": url})), calls(("s__where", {})), "done"]
         agent = Agent(
             ScriptedModel(script), [web_fetch_tool(allow_hosts=[url[7:-1]])], journal=MemoryJournal(), mcp=server
         )
         async with agent:
             run = await agent.run("go", run_id="r")
-    finally:
-        await runner.cleanup()
     assert run.status == "completed"
     spans = finished(seen)
     by_name = {span.name: span for span in spans.values()}

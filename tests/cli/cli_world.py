@@ -166,3 +166,16 @@ def run_id_in(text: str) -> str:
 def texts(body: Json, role: str) -> Sequence[str]:
     messages = cast("list[Json]", body["messages"])
     return [str(message["content"]) for message in messages if message["role"] == role]
+
+
+@pytest.fixture
+def finished(surefoot: Command) -> str:
+    """A run that has ended."""
+    with chat_server(calls(("arithmetic", {"expression": "6*7"}), text="I compute."), says("It is 42.")) as chat:
+        return run_id_in(surefoot("run", "--model", chat.model, "6 times 7? 六乘七").err)
+
+
+def offered(body: Json) -> set[str]:
+    """The tools of a request."""
+    tools = cast("list[dict[str, Json]]", body.get("tools", []))
+    return {str(tool["function"]["name"]) for tool in tools}

@@ -1,5 +1,5 @@
 """What the tests of the command line share."""
 
-from cli_world import surefoot, terminal
+from cli_world import finished, surefoot, terminal
 
-__all__ = ["surefoot", "terminal"]
+__all__ = ["finished", "surefoot", "terminal"]

@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from cli_world import COMMAND, Command, Json, calls, chat_server, clean_environment, run_id_in, says, texts
+from cli_world import COMMAND, Command, Json, calls, chat_server, clean_environment, offered, run_id_in, says, texts
 
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Opened
@@ -31,11 +31,6 @@ def scores(tmp_path: Path) -> str:
     path = tmp_path / "scores.py"
     path.write_text(SCORES, encoding="utf-8")
     return str(path)
-
-
-def offered(body: Json) -> set[str]:
-    tools = cast("list[dict[str, Json]]", body.get("tools", []))
-    return {str(tool["function"]["name"]) for tool in tools}
 
 
 def test_the_answer_goes_to_stdout_and_progress_to_stderr(surefoot: Command, scores: str, tmp_path: Path) -> None:

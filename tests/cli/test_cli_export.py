@@ -3,14 +3,7 @@
 import json
 from pathlib import Path
 
-import pytest
-from cli_world import Command, calls, chat_server, run_id_in, says
-
-
-@pytest.fixture
-def finished(surefoot: Command) -> str:
-    with chat_server(calls(("arithmetic", {"expression": "6*7"}), text="I compute."), says("It is 42.")) as chat:
-        return run_id_in(surefoot("run", "--model", chat.model, "6 times 7? 六乘七").err)
+from cli_world import Command
 
 
 def test_a_run_is_written_in_each_form(surefoot: Command, finished: str, tmp_path: Path) -> None:

@@ -7,18 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_world import Command, calls, chat_server, run_id_in, says
+from cli_world import Command
 
 from surefoot.cli.journal import seconds_in
 from surefoot.types.errors import UsageError
 
 HOME = Path(".surefoot", "journal.db")
-
-
-@pytest.fixture
-def finished(surefoot: Command) -> str:
-    with chat_server(calls(("arithmetic", {"expression": "6*7"})), says("It is 42.")) as chat:
-        return run_id_in(surefoot("run", "--model", chat.model, "6 times 7? 六乘七").err)
 
 
 def replayed(surefoot: Command, run_id: str, journal: Path) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli_world import Command, calls, chat_server, run_id_in, says, texts
+from cli_world import Command, chat_server, run_id_in, says, texts
 
 from surefoot.agent import Agent
 from surefoot.journal.sqlite import SqliteJournal
@@ -19,12 +19,6 @@ from surefoot.tools.function import tool
 from surefoot.types.events import CallJudged, Event, RunEnded, RunStarted
 from surefoot.types.outcomes import Ask, Completed
 from surefoot.types.task import Task
-
-
-@pytest.fixture
-def finished(surefoot: Command) -> str:
-    with chat_server(calls(("arithmetic", {"expression": "6*7"}), text="I compute."), says("It is 42.")) as chat:
-        return run_id_in(surefoot("run", "--model", chat.model, "6 times 7? 六乘七").err)
 
 
 def alter(journal: Path, statement: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from cli_world import Command, Json, calls, chat_server, run_id_in, says, texts
+from cli_world import Command, Json, calls, chat_server, offered, run_id_in, says, texts
 
 from surefoot import Budget, LoopConfig, SqliteJournal
 from surefoot.cli.agents_file import agents_in
@@ -36,11 +36,6 @@ on_limit_reached = "Escalate"
 custom_patterns = [{ref_type = "jira", pattern = "[A-Z]+-[0-9]+"}]
 resolution_tools = {jira = {tool = "look_up", argument = "key"}}
 """
-
-
-def offered(body: Json) -> set[str]:
-    tools = cast("list[dict[str, Json]]", body.get("tools", []))
-    return {str(tool["function"]["name"]) for tool in tools}
 
 
 @pytest.fixture

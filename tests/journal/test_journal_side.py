@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from conftest import Made
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.side import amend
 from surefoot.journal.sqlite import SqliteJournal
@@ -19,10 +19,6 @@ from surefoot.types.ports import JournalStore
 
 pytestmark = pytest.mark.anyio
 
-STORES: dict[str, Callable[[Path], JournalStore]] = {
-    "memory": lambda _: MemoryJournal(),
-    "sqlite": lambda folder: SqliteJournal(folder / "runs.db"),
-}
 ADD = """
 import asyncio, sys
 from surefoot.journal.side import amend
@@ -49,9 +45,9 @@ async def test_what_is_put_is_got_and_only_in_place_of_what_is_there(store: Jour
     assert "pins" in side.place("pins")
 
 
-@pytest.mark.parametrize("name", STORES)
-async def test_of_many_who_change_it_at_once_none_is_lost(name: str, tmp_path: Path) -> None:
-    store = STORES[name](tmp_path)
+@pytest.mark.parametrize("name", ["memory", "sqlite"])
+async def test_of_many_who_change_it_at_once_none_is_lost(name: str, made: Made) -> None:
+    store = made(name)
 
     def on_a_thread() -> None:
         async def add() -> None:

@@ -28,18 +28,6 @@ pytestmark = pytest.mark.anyio
 ONLY_POSIX = pytest.mark.skipif(sys.platform == "win32", reason="rights are of POSIX")
 
 
-def make_old(path: Path) -> None:
-    """Make of a journal what surefoot 0.1 would have left."""
-    for table in ("summary", "label", "word"):
-        alter(path, f"DROP TABLE {table}")
-    for index in ("run_ready", "run_driven", "run_parent"):
-        alter(path, f"DROP INDEX {index}")
-    for column in ("fence", "lease_until", "ready_at"):
-        alter(path, f"ALTER TABLE run DROP COLUMN {column}")
-    alter(path, "PRAGMA user_version=1")
-    heads_of(path).unlink()
-
-
 def form_of(path: Path) -> int:
     db = sqlite3.connect(path)
     try:
@@ -57,7 +45,8 @@ async def old(path: Path) -> None:
     await run.release()
     await store.fork("r1", 2, "r3")
     await store.aclose()
-    make_old(path)
+    downgrade(path, 1)
+    heads_of(path).unlink()
 
 
 # --- forms
@@ -140,7 +129,8 @@ async def test_a_journal_of_form_1_is_whole_without_heads_and_so_is_its_copy(pat
 @pytest.mark.parametrize("events", [story("r1"), [started("r1")]])
 async def test_a_run_of_form_1_that_lost_nothing_is_not_accepted(path: Path, events: list[Event]) -> None:
     await stored(path, "r1", events=events)
-    make_old(path)
+    downgrade(path, 1)
+    heads_of(path).unlink()
     with pytest.raises(UsageError, match="run r1 has lost nothing"):
         await upkeep.accept(path, "r1", "Ada")
     assert (form_of(path), heads_of(path).exists()) == (1, False)

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import aiohttp
 
-from surefoot import Agent, tool
+from surefoot import Agent
 from surefoot.server.auth import RIGHTS, Keyring, Right, Token, digest_of
 from surefoot.server.door import Names
 from surefoot.server.process import server_of
@@ -23,18 +23,6 @@ from surefoot.worker import Worker
 
 LIMIT_S = 20.0
 Json = Any
-
-
-@tool(effect="read")
-async def score(name: str) -> str:
-    """The score of a student."""
-    return f"{name}: {len(name) * 10}"
-
-
-@tool(effect="communicate")
-async def send_mail(to: str, body: str) -> str:
-    """Send a mail."""
-    return f"sent to {to}: {len(body)} characters"
 
 
 def token_of(name: str) -> str:

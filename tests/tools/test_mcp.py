@@ -365,10 +365,7 @@ async def test_closing_ends_the_process_and_a_later_need_starts_it_anew(server: 
 def test_a_program_that_closes_nothing_ends_all_the_same(server: McpServer) -> None:
     code = f"""
 import asyncio
-from surefoot.runtime.offers import Offers
-from surefoot.tools.mcp.link import Connection
 from surefoot.tools.mcp.config import McpServer
-from surefoot.tools.mcp.servers import code_in
 from surefoot.tools.mcp.servers import McpServers
 from surefoot.types.ports import ToolCallContext
 
