@@ -9,12 +9,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import cast
 
 Json = dict[str, object]
-Script = Json | int | Callable[[Json], Json]
+Script = Json | int | Callable[[Json], Json | str]
 
 
 @dataclass
 class ChatServer:
-    """Answers chat completions from a list: a number is a status without a reply, a function is asked and stays."""
+    """Answers chat completions from a list: a number is a status without a reply, a function is asked and stays.
+
+    What a function gives is a message, or a text: with that the request is refused.
+    """
 
     script: list[Script]
     port: int = 0
@@ -34,6 +37,8 @@ class ChatServer:
         said = 500 if not self.script else self.script[0] if callable(self.script[0]) else self.script.pop(0)
         if callable(said):
             said = said(body)
+        if isinstance(said, str):
+            return 400, {"error": {"message": said, "param": said.split()[0]}}
         if isinstance(said, int):
             return said, {"error": {"message": f"status {said}", "type": "test"}}
         choice = {"index": 0, "message": said, "finish_reason": "tool_calls" if said.get("tool_calls") else "stop"}

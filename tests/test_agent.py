@@ -28,15 +28,7 @@ from surefoot import (
 )
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.errors import ModelRefused, TraitRefused
-from surefoot.types.events import (
-    CallEnded,
-    CallStarted,
-    Event,
-    ModelReplied,
-    ModelTraitLearnt,
-    RunEnded,
-    RunStarted,
-)
+from surefoot.types.events import CallEnded, CallStarted, Event, ModelReplied, ModelTraitLearnt, RunEnded, RunStarted
 from surefoot.types.messages import ModelMessage, ModelRequest, NativeCall, Signal, TextDelta
 from surefoot.types.ports import Tool
 
@@ -354,11 +346,6 @@ async def test_a_model_that_goes_on_past_the_deadline_is_left_and_the_run_says_s
     left.set()
 
 
-def test_run_sync_is_for_scripts() -> None:
-    run = Agent(ScriptedModel(script()), tools=[exam_score]).run_sync("sum?")
-    assert run.answer == "Together they have 171 points."
-
-
 async def test_a_word_must_answer_what_the_call_waits_for() -> None:
     @tool(timeout_s=0.02)
     async def pay(amount: int) -> str:
@@ -660,15 +647,6 @@ async def test_somebody_who_looks_on_cannot_harm_a_run() -> None:
 
     run = await Agent(ScriptedModel(script()), tools=[exam_score]).run("sum?", watch=clumsy, stream=True)
     assert run.status == "completed"
-
-
-async def test_a_model_that_ignores_its_deadline_is_broken_off() -> None:
-    async def stuck(_request: ModelRequest) -> Scripted:
-        await asyncio.Event().wait()
-        return ""
-
-    run = await Agent(FunctionModel(stuck), config=LoopConfig(budget=Budget(max_seconds=0.1))).run("go")
-    assert (run.status, run.reason) == ("stopped", "time")
 
 
 async def test_a_text_that_is_held_back_while_it_streams_is_shown_in_the_end() -> None:

@@ -8,8 +8,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
-from pathlib import Path
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 import anyio
 import orjson
@@ -44,7 +43,6 @@ from surefoot.core.gate.sources import Known
 from surefoot.core.view.stages import tightened
 from surefoot.journal.memory import MemoryJournal
 from surefoot.telling.guard import stage_lines
-from surefoot.testing.cassette import Cassette
 from surefoot.testing.journals import Operation
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
@@ -525,20 +523,6 @@ def agent_on(store: JournalStore) -> tuple[Agent, list[tuple[str, str]]]:
 async def test_a_run_with_all_stages_survives_a_crash_at_every_append() -> None:
     assert "append" in get_args(Operation)
     assert len(await survives_crashes(ALL_TASK, agent_on)) == 2
-
-
-async def test_a_cassette_plays_a_run_with_all_stages(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    how: dict[str, Any] = {"config": LoopConfig(guard=FULL)}
-    with Cassette(path, record=True) as cassette:
-        world = World(f"{BILL}\u200b")
-        recorded = await cassette.agent(model_of(ALL_STEPS), world.tools(), **how).run(ALL_TASK)
-    with Cassette(path) as cassette:
-        unused = World()
-        played = await cassette.agent(model_of(()), unused.tools(), **how).run(ALL_TASK)
-    assert (played.status, played.answer) == (recorded.status, recorded.answer) == ("completed", "done")
-    assert len(world.done) == 2
-    assert unused.done == []
 
 
 def test_what_the_stages_found_is_told_in_lines() -> None:

@@ -9,9 +9,9 @@ from unicodedata import normalize
 
 import pytest
 
+from records import events_of
 from scenes import Row, config_of, play, scenes, text_of
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
-from surefoot.core.loop.replay import replay
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.events import CallJudged, Event, ModelReplied, StepLimitReached
 from surefoot.types.messages import CallMode, ModelRequest
@@ -76,14 +76,6 @@ def agent(
 ) -> Agent:
     made = model(reply) if callable(reply) else reply
     return Agent(made, [look, load, fetch, shell], journal=store, config=limits)
-
-
-async def events_of(store: MemoryJournal, run_id: str) -> list[Event]:
-    records, wrong = await store.read_recorded(run_id)
-    events = [record.event for record in records]
-    assert wrong == ""
-    assert replay(events).differs_at is None
-    return events
 
 
 def limits_of(events: list[Event]) -> list[StepLimitReached]:
@@ -319,27 +311,3 @@ async def test_a_write_begins_every_step_anew() -> None:
 
     run = await Agent(model(reply), [check, fix], config=config_of(LONG)).run("go")
     assert (run.status, ran.count("check")) == ("completed", 6)
-
-
-async def test_fixing_and_testing_again_is_progress() -> None:
-    failed = count(9, -1)
-
-    @tool(effect="read", polling=True)
-    async def run_tests() -> str:
-        """Run the tests."""
-        return f"{next(failed)} failed"
-
-    @tool
-    async def fix(part: int) -> str:
-        """Fix a part."""
-        return f"fixed {part}"
-
-    def reply(step: int) -> Scripted:
-        if step == 16:
-            return "all pass"
-        return calls(("fix", {"part": step})) if step % 2 else calls(("run_tests", {}))
-
-    made = model(reply)
-    run = await Agent(made, [run_tests, fix], config=config_of(LONG)).run("go")
-    assert run.status == "completed"
-    assert not any(NOTE in text_of(request) for request in made.requests)

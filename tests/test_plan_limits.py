@@ -346,20 +346,6 @@ async def finished(make: Callable[[JournalStore], Agent], at: int) -> tuple[Run,
     return run, await events_of(agent), store.operations
 
 
-async def test_a_crash_leaves_the_count_of_turns_as_it_was() -> None:
-    def agent_on(store: JournalStore) -> Agent:
-        config = direct(max_llm_calls=5, max_parallel=1, answer="off")
-        return World().agent(FunctionModel(Guesser()), config=config, store=store)
-
-    _, _, operations = await finished(agent_on, 0)
-    for at in (0, *range(2, operations + 1)):
-        run, events, _ = await finished(agent_on, at)
-        planning = fold(events).planning
-        assert planning is not None
-        assert ended(run) == ("stopped", "llm_budget"), at
-        assert unasked(events) + planning.stats.llm_calls == 5, at
-
-
 # ------------------------------------------------------------------ step_iteration
 
 

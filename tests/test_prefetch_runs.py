@@ -2,20 +2,18 @@
 
 import asyncio
 import contextlib
-from collections.abc import Generator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Annotated, Any
 
 import pytest
+from aiohttp import web
 from pydantic import Field
 
 from records import events_of
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, SqliteJournal, builtin_tools, tool
-from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
-from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.testing.journals import Crash, CrashingStore
+from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import (
     CallEnded,
@@ -27,10 +25,10 @@ from surefoot.types.events import (
     ReferencesFound,
 )
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
-from surefoot.types.messages import ModelRequest
 from surefoot.types.outcomes import Deny
 from surefoot.types.prehydration import PreHydrationConfig, Resolver
 from surefoot.types.selection import ToolProfile
+from tools.served import serving
 
 pytestmark = pytest.mark.anyio
 
@@ -287,53 +285,16 @@ async def test_a_thinker_is_told_of_it_and_does_not_read_it() -> None:
     assert "my notes" in "".join(m.content for m in actor.requests[0].messages)
 
 
-async def test_a_crash_at_any_append_changes_nothing(tmp_path: Path) -> None:
-    def model() -> FunctionModel:
-        def reply(request: ModelRequest) -> Scripted:
-            return "done" if "my notes" in request.messages[0].content else "nothing was fetched"
-
-        return FunctionModel(reply)
-
-    counting = CrashingStore(MemoryJournal(), 0, "before")
-    await Agent(model(), World().tools(), config=resolving(), journal=counting).run(TASK)
-    for death in range(2, counting.appends + 1):
-        path = tmp_path / f"{death}.db"
-        broken = CrashingStore(CheckedJournal(SqliteJournal(path)), death, "after" if death % 2 else "before")
-        with pytest.raises(Crash):
-            await Agent(model(), World().tools(), config=resolving(), journal=broken).run(TASK, run_id="r")
-        store = SqliteJournal(path)
-        agent = Agent(model(), World().tools(), config=resolving(), journal=store)
-        run = await (agent.resume("r") if await store.runs() else agent.run(TASK, run_id="r"))
-        assert (run.status, run.answer) == ("completed", "done"), death
-        complete(await events_of(store, "r"))
-        await agent.aclose()
-
-
-class _Notes(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain")
-        self.end_headers()
-        self.wfile.write(b"The hut opens in June.")
-
-    def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # nothing of it is used
-        """Say nothing on stderr."""
-
-
-@contextlib.contextmanager
-def serving() -> Generator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Notes)
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
-
-
 async def test_the_built_in_tools_resolve_urls_and_files(tmp_path: Path) -> None:
     (tmp_path / "hut.md").write_text("Twelve beds.", encoding="utf-8")
     model, store = ScriptedModel(["done"]), MemoryJournal()
     config = LoopConfig(pre_hydration=PreHydrationConfig(), budget=Budget(max_steps=3))
-    with serving() as host:
+
+    async def notes(_: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(text="The hut opens in June.")
+
+    async with serving(notes) as port:
+        host = f"127.0.0.1:{port}"
         agent = Agent(model, builtin_tools(tmp_path, allow_hosts=[host]), config=config, journal=store)
         run = await agent.run(f"When does it open, and how many beds are there? See ./hut.md and http://{host}/hut.")
     told = complete(await events_of(store, run.id))

@@ -1,6 +1,5 @@
 """Mono and dual runs: how they go on, what each role sees, and how they end. Source: spec/reasoners.md, 5 to 8."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -193,8 +192,6 @@ def test_roles_that_a_reasoner_does_not_have_are_refused() -> None:
         Agent({"thinker": one}, reasoner="dual")
     with pytest.raises(UsageError, match="has no role 'thinker'"):
         Agent({"thinker": one}, reasoner="mono")
-    with pytest.raises(UsageError, match="unknown reasoner 'once'"):
-        Agent(one, reasoner="once")
 
 
 def knowing(reply: Callable[[int], Scripted], mode: CallMode, name: str) -> FunctionModel:
@@ -264,35 +261,6 @@ async def test_a_crash_at_any_append_changes_nothing(tmp_path: Path, reasoner: s
         assert (run.status, run.deliverable.output, world.ran) == ("completed", "171", ["Ada"]), death
         assert replay(await events_of(store, run.id)).differs_at is None
         await agent.aclose()
-
-
-async def cancelled_after(events: int, agent: Agent) -> None:
-    seen: list[object] = []
-
-    def watch(event: object) -> None:
-        seen.append(event)
-        if len(seen) == events:
-            running.cancel()
-
-    running = asyncio.ensure_future(agent.run(TASK, run_id="r", watch=watch))
-    with pytest.raises(asyncio.CancelledError):
-        await running
-
-
-@pytest.mark.parametrize("reasoner", ["mono", "dual"])
-async def test_cancelled_between_any_two_events_a_run_can_be_taken_up(reasoner: str) -> None:
-    counting = CrashingStore(MemoryJournal(), 0, "before")
-    await agent_on(counting, reasoner, Letters()).run(TASK)
-    for stop_after in range(1, counting.appends):
-        world = Letters()
-        agent = agent_on(MemoryJournal(), reasoner, world)
-        await cancelled_after(stop_after, agent)
-        run = await agent.resume("r")
-        if run.status == "paused":
-            outcome = "done" if world.ran else "not_done"
-            await agent.settle("r", run.waiting[0].id, outcome, by="Ada", result="sent" if world.ran else "")
-            run = await agent.resume("r")
-        assert (run.status, world.ran) == ("completed", ["Ada"]), stop_after
 
 
 @pytest.mark.parametrize("reasoner", ["mono", "dual"])

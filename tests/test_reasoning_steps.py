@@ -4,25 +4,23 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from mcp_types import Tool as McpTool
 
 from cases import each
+from records import events_of
 from scenes import Row, Words, scenes
 from scenes import play as play_row
 from surefoot import Agent, Attachment, Budget, LoopConfig, Run, Task, UsageError, tool
 from surefoot.cli.teller import Teller
 from surefoot.core.loop.fold import fold
-from surefoot.core.loop.replay import replay
 from surefoot.core.state.state import EMPTY, State
 from surefoot.journal.memory import MemoryJournal
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.openai_chat import OpenAIChat
 from surefoot.runtime.offers import bound_tools
-from surefoot.testing.cassette import Cassette
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.mcp.config import McpServer
@@ -104,8 +102,7 @@ async def play(
     world, store, model = World(), CheckedJournal(MemoryJournal()), ScriptedModel(script, modes=(mode,))
     agent = Agent(model, tools=world.tools(), journal=store, config=config or LoopConfig())
     run = await agent.run(task)
-    events = [record.event for record in (await store.read_recorded(run.id))[0]]
-    assert replay(events).differs_at is None
+    events = await events_of(store, run.id)
     for at in range(len(events)):
         assert fold(events[at:], fold(events[:at])) == fold(events)
     return run, events, world, model
@@ -232,9 +229,8 @@ async def test_what_is_fetched_before_a_step_without_tools_is_not_refused() -> N
     agent = Agent(model, tools=[page], journal=store, config=LoopConfig(pre_hydration=fetching))
     run = await agent.run(Task("What does https://x.test/a say?", steps=(CHOOSE_ALONE,)))
     assert run.answer == "It is about hotels."
-    events = [record.event for record in (await store.read_recorded(run.id))[0]]
+    events = await events_of(store, run.id)
     assert not refused(events)
-    assert replay(events).differs_at is None
     assert "the text of https://x.test/a" in "".join(m.content for m in model.requests[0].messages)
     (completed,) = of(ReasoningStepCompleted, events)
     assert (completed.sources, completed.trust) == (("references",), "untrusted")
@@ -525,17 +521,6 @@ def test_a_tool_of_a_server_under_a_reserved_name_is_left_out() -> None:
     assert {name for name, _ in listing.dropped} == set(RESERVED)
 
 
-async def test_a_run_with_steps_is_played_from_its_journal(tmp_path: Path) -> None:
-    script = (RATE, "Rated.", BOOK, "", BOOK, "The Lutetia.", "Take the Lutetia.")
-    for record in (True, False):
-        with Cassette(tmp_path / "steps.journal", record=record) as cassette:
-            world = World()
-            model = ScriptedModel(script) if record else ScriptedModel([])
-            run = await cassette.agent(model, tools=world.tools()).run(HOTELS)
-            assert (run.status, run.answer) == ("completed", "Take the Lutetia.")
-            assert bool(world.ran) == record
-
-
 async def test_show_tells_what_came_of_each_step() -> None:
     left_out = PlanStep("book", kind="skip", instruction="not in season")
     task = Task(HOTELS.text, steps=(left_out, *HOTELS.steps))
@@ -588,12 +573,11 @@ async def test_a_run_that_dies_at_any_record_comes_to_the_same_end() -> None:
         agent = Agent(FunctionModel(replies), tools=world.tools(), journal=store)
         run = await agent.resume("r") if await store.runs() else await agent.run(HOTELS, run_id="r")
         assert (run.status, run.answer) == (wanted.status, wanted.answer), at
-        events = [record.event for record in (await store.read_recorded("r"))[0]]
+        events = await events_of(store, "r")
         assert [e.attempt for e in of(ReasoningStepViolated, events)] == [1, 2, 3], at
         assert [e.step_id for e in of(ReasoningStepCompleted, events)] == ["choose", "answer"]
         assert "book Ritz" not in world.ran
         assert len(refused(events)) == len(of(ModelReplied, events)[2].message.calls)
-        assert replay(events).differs_at is None
 
 
 async def test_a_tool_step_that_runs_out_of_time_says_timeout() -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import sqlite3
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -13,7 +12,6 @@ import pytest
 
 from scenes import Row, config_of, drive, models_of, rows_in
 from surefoot import Agent, Run, SqliteJournal, tool
-from surefoot.cli import main
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
 from surefoot.core.state.summary import HEAD_CHARS
@@ -345,59 +343,3 @@ def test_whatever_is_tampered_with_is_where_a_replay_differs(journal: Path, name
         replayed = replay([*recorded[:at], other, *recorded[at + 1 :]])
         assert replayed.differs_at == at, other
         assert list(replayed.events) == recorded[:at]
-
-
-def command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], journal: Path, run_id: str
-) -> tuple[object, str, str]:
-    monkeypatch.setattr(sys, "argv", ["surefoot", "replay", run_id, "--journal", str(journal)])
-    monkeypatch.setenv("COLUMNS", "300")
-    with pytest.raises(SystemExit) as ended:
-        main()
-    said = capsys.readouterr()
-    return ended.value.code or 0, said.out, said.err
-
-
-@pytest.mark.parametrize("name", ["native calls", "a fork", "a doubt, settled", "dual, tags"])
-@pytest.mark.usefixtures("no_network")
-def test_the_command_replays_without_network(
-    journal: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, err = command(monkeypatch, capsys, journal, name)
-    assert (code, err) == (0, "")
-    assert out == f"{len(events_of(journal, name))} records, all alike\n"
-
-
-def test_the_command_tells_a_record_that_was_altered_in_the_file(
-    journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    copy = tmp_path / "copy.journal"
-    copy.write_bytes(journal.read_bytes())
-    with closing(sqlite3.connect(copy)) as db, db:
-        number = db.execute("SELECT number FROM run WHERE run_id='native calls'").fetchone()[0]
-        altered = "UPDATE event SET body=CAST(replace(CAST(body AS TEXT), '81', '99') AS BLOB) WHERE run=? AND seq=7"
-        assert db.execute(altered, (number,)).rowcount == 1
-    code, _, err = command(monkeypatch, capsys, copy, "native calls")
-    assert code == 1
-    assert "run native calls, record 7: " in err
-
-
-def test_the_command_tells_a_record_that_was_altered_with_its_chain(
-    journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    events = events_of(journal, "native calls")
-    at = next(at for at, event in enumerate(events) if isinstance(event, CallJudged))
-    events[at] = tampered(events[at]) or events[at]
-
-    async def write() -> None:
-        store = SqliteJournal(tmp_path / "forged.journal")
-        run = await store.open("native calls", create=True)
-        await run.append(events, "written")
-        await run.release()
-        await store.aclose()
-
-    asyncio.run(write())
-    code, out, _ = command(monkeypatch, capsys, tmp_path / "forged.journal", "native calls")
-    assert code == 1
-    assert out.startswith(f"{at} records alike; record {at} comes out differently\n")
-    assert "because" in out

@@ -6,13 +6,14 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated, cast
 
 import pytest
 
 from cases import cases
+from chat_server import chat_server, says
 from records import events_of
 from surefoot import (
     FunctionCallResult,
@@ -33,7 +34,6 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
 from surefoot.core.parse.reply import parse
 from surefoot.journal.codec import encode
-from surefoot.testing.conformance import expand
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.types.errors import ModelError, ModelRefused, TraitRefused
@@ -43,7 +43,6 @@ from surefoot.types.tools import ToolSpec
 
 pytestmark = pytest.mark.anyio
 
-SHARED = Path(__file__).parents[2] / "shared" / "vectors" / "function_call_tags.json"
 ASKED = [ModelMessage("user", "How many?")]
 WORDS_ONLY = ("schema", "text")
 
@@ -514,21 +513,6 @@ async def test_nothing_of_a_service_leaves_for_model_journal_result_or_log(
     assert MARKER.encode() not in written
 
 
-async def test_a_value_that_the_model_sends_for_a_service_never_reaches_the_tool() -> None:
-    got: list[object] = []
-
-    @tool(effect="read")
-    def look(db: Db) -> str:
-        """Look."""
-        got.append(db)
-        return "ok"
-
-    db = Db()
-    asked, _ = service(services={Db: db})
-    await asked.call_function([look], asking(call("look", db="evil")))
-    assert got == [db]
-
-
 # the cases of the tags dialect, through the service
 
 
@@ -563,39 +547,6 @@ async def test_what_the_dialect_holds_for_a_call_is_what_runs(
     assert sorted(seen, key=str) == sorted(wanted, key=str)
 
 
-def shared_cases() -> list[dict[str, object]]:
-    if not SHARED.is_file():
-        return []
-    data = cast("dict[str, object]", expand(json.loads(SHARED.read_text(encoding="utf-8"))))
-    return cast("list[dict[str, object]]", data["vectors"])
-
-
-@pytest.mark.skipif(not SHARED.is_file(), reason="the shared conformance cases are not beside this checkout")
-async def test_every_shared_case_runs_what_it_holds_for_a_call_and_nothing_else() -> None:
-    missed: list[str] = []
-    for case in shared_cases():
-        expect = cast("dict[str, object]", case["expect"])
-        wanted = [(c["name"], c["arguments"]) for c in cast("list[dict[str, object]]", expect["calls"])]
-        seen: list[tuple[str, object]] = []
-        note = str(case.get("note", ""))
-        names = {str(name) for name, _ in wanted}
-        if "tool set {" in note:
-            names |= {"sync_add", "process_complex_data"}
-        elif expect["error"] not in ("unknown_tool", "no_call"):
-            names |= {"a", "add", "save", "run"}
-        asked, _ = service()
-        results = await asked.call_function([Recorded(name, seen) for name in sorted(names)], str(case["text"]))
-        is_asked = bool(wanted) or expect["error"] not in (None, "no_call", "empty")
-        ran = [(r.func_name, r.func_args) for r in results or () if r.status == "SUCCEEDED"]
-        faults = [r.error for r in results or () if r.status == "FAILED"]
-        is_cut = case.get("finish_reason", "stop") != "stop"  # a text alone does not say that it was cut
-        if (results is not None) != is_asked or ran != wanted or sorted(seen, key=str) != sorted(ran, key=str):
-            missed.append(f"{case['id']}: ran {ran}, wanted {wanted}")
-        elif expect["error"] not in (None, "no_call", "empty") and not is_cut and expect["error"] not in faults:
-            missed.append(f"{case['id']}: faults {faults}")
-    assert missed == []
-
-
 async def test_no_text_raises_and_what_is_journaled_can_be_written() -> None:
     store = MemoryJournal()
     asked, _ = service(journal=store)
@@ -614,50 +565,15 @@ async def test_no_text_raises_and_what_is_journaled_can_be_written() -> None:
 # on a wire
 
 
-class Endpoint:
-    """A server that refuses tools, and answers everything else."""
-
-    def __init__(self) -> None:
-        self.bodies: list[bytes] = []
-        self.url = ""
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-                self.bodies.append(await reader.readexactly(length))
-                status, answer = 200, {"choices": [{"message": {"content": None}, "finish_reason": "stop"}]}
-                if b'"tools":' in self.bodies[-1]:
-                    status, answer = 400, {"error": {"message": "tools is not supported", "param": "tools"}}
-                body = json.dumps(answer).encode()
-                writer.write(b"HTTP/1.1 %d X\r\nContent-Type: application/json\r\n" % status)
-                writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-                await writer.drain()
-        except asyncio.IncompleteReadError:
-            pass
-        finally:
-            writer.close()
-
-
-@asynccontextmanager
-async def endpoint() -> AsyncGenerator[Endpoint]:
-    made = Endpoint()
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
-    made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1#m"
-    try:
-        yield made
-    finally:
-        server.close()
-
-
 async def test_what_is_learnt_of_an_endpoint_is_remembered_for_the_next_service_and_no_service_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SUREFOOT_TRAITS_FILE", str(tmp_path / "traits.json"))
-    async with endpoint() as server:
+    with chat_server(lambda body: "tools is not supported" if "tools" in body else says("")) as chat:
         for _ in range(2):
-            async with ModelService(server.url, services={Db: Db()}) as asked:
+            async with ModelService(chat.model, services={Db: Db()}) as asked:
                 assert (await asked.generate("Count.", ASKED, [count_nodes])).content == ""
-    assert [b'"tools":' in body for body in server.bodies] == [True, False, False]
-    assert b"json_schema" in server.bodies[-1]
-    assert all(b"count_nodes" in body and MARKER.encode() not in body for body in server.bodies)
+    assert ["tools" in body for body in chat.bodies] == [True, False, False]
+    told = [json.dumps(body) for body in chat.bodies]
+    assert "json_schema" in told[-1]
+    assert all("count_nodes" in body and MARKER not in body for body in told)

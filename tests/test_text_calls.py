@@ -6,7 +6,7 @@ The server is strict: it refuses a request in which a call id is not answered ex
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import pytest
 
@@ -17,9 +17,8 @@ from scenes import Row, scenes
 from scenes import play as play_row
 from surefoot import Agent, LoopConfig, MemoryJournal, Run, tool
 from surefoot.models.names import resolve
-from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel
-from surefoot.types.events import CallEnded, ModelReplied, ModelTraitLearnt
+from surefoot.types.events import ModelReplied, ModelTraitLearnt
 from surefoot.types.ports import JournalStore, Tool
 
 pytestmark = pytest.mark.anyio
@@ -212,28 +211,6 @@ async def test_native_calls_are_given_up_for_the_next_run_once_two_runs_have_sho
 def step_of_answer(body: Json) -> str:
     assert "response_format" in body
     return '{"thought": "I know.", "action": "Final Answer", "action_input": "171"}'
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("form", ["labels", "python behind a sentence", "a tag in another case and spacing"])
-async def test_a_crash_at_any_moment_changes_nothing(form: str, when: Literal["before", "after"]) -> None:
-    def agent(store: JournalStore, world: World) -> Agent:
-        asked = {2: CALLS[form], 4: PERHAPS["broken off"], 6: "Alice scored 90."}
-        model = FunctionModel(lambda request: asked[len(request.messages) + 1])
-        return Agent(model, tools=world.tools(), journal=store)
-
-    counted = CrashingStore(MemoryJournal(), 0, when)
-    whole = await agent(counted, World()).run(TASK, run_id="r")
-    assert (whole.status, whole.answer) == ("completed", "Alice scored 90.")
-    for at in range(2, counted.appends + 1):
-        store, world = MemoryJournal(), World()
-        with pytest.raises(Crash):
-            await agent(CrashingStore(store, at, when), world).run(TASK, run_id="r")
-        going_on = agent(store, world)
-        run = await (going_on.resume("r") if await store.runs() else going_on.run(TASK, run_id="r"))
-        assert (run.status, run.answer) == ("completed", "Alice scored 90.")
-        assert world.ran in (["Alice"], ["Alice", "Alice"])  # an open read may run again
-        assert len([event for event in await events_of(store, "r") if isinstance(event, CallEnded)]) == 1
 
 
 @pytest.mark.parametrize(("page", "replies", "sent"), rows("quoted_or_talked_about"))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Literal, assert_type
+from typing import Any, assert_type
 
 import pytest
 from pydantic import BaseModel, field_validator
@@ -15,10 +15,9 @@ from plan_kit import step
 from records import events_of
 from surefoot import Agent, LoopConfig, MemoryJournal, NoAnswer, PlanStep, Run, Task, UsageError, tool
 from surefoot.core.view.shape import FINISH
-from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.testing.world import plan
-from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
+from surefoot.types.messages import CallMode, ModelMessage
 
 pytestmark = pytest.mark.anyio
 
@@ -168,34 +167,6 @@ async def test_a_failed_run_goes_on_when_it_is_resumed() -> None:
     run = await agent.resume(run.id)
     assert run.output == VALUE
     await events_of(store, run.id)
-
-
-def talk(request: ModelRequest) -> Scripted:
-    told = [message.content for message in request.messages]
-    if any("one stop makes no trip" in text for text in told):
-        return finish(TRIP)
-    return finish(SHORT) if any("900 km" in text for text in told) else calls(("distance", {"city": "Rome"}))
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_the_output_is_the_same_wherever_the_process_dies(when: Literal["before", "after"]) -> None:
-    deaths = 0
-    for at in range(1, 30):
-        store = MemoryJournal()
-        crashing = CrashingStore(store, at, when)
-        agent = Agent(FunctionModel(talk, modes=("native",)), [distance], output=Trip, journal=crashing)
-        try:
-            run = await agent.run("plan it", run_id="r")
-        except Crash:
-            begun, _ = await store.read_recorded("r")
-            deaths += bool(begun)
-            again = replace(agent, journal=store, guard=False)
-            run = await (again.resume("r") if begun else again.run("plan it"))
-        assert run.output == VALUE
-        await events_of(store, run.id)
-        if not crashing.is_dead:
-            break
-    assert deaths > 2
 
 
 async def test_forked_and_resumed_a_run_keeps_its_output() -> None:

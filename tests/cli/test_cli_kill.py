@@ -93,22 +93,6 @@ def test_after_kill_9_an_idempotent_call_runs_again(folder: Path) -> None:
     assert texts(chat.bodies[1], "tool") == ["set"]
 
 
-def test_after_kill_9_a_write_is_in_doubt_until_a_person_settles_it(folder: Path) -> None:
-    with chat_server() as chat:
-        run_id, _, _ = broken_off(folder, chat, "append_line", signal.SIGKILL)
-        paused = ended(start(folder, "resume", run_id))
-        assert paused.code == 6
-        assert "paused (in_doubt)" in paused.err
-        assert f"surefoot settle {run_id} 1.0 --done|--not-done --by NAME" in paused.err
-        settled = ended(start(folder, "settle", run_id, "1.0", "--done", "--by", "Ada", "--result", "appended"))
-        assert settled.code == 0
-        chat.script += [says("It stands there.")]
-        done = ended(start(folder, "resume", run_id))
-        assert (done.code, done.out) == (0, "It stands there.\n")
-        assert ended(start(folder, "replay", run_id)).code == 0
-    assert (folder / "effects.txt").read_text() == "once\n"
-
-
 @pytest.mark.parametrize(("number", "ends"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_a_run_that_can_be_resumed(folder: Path, number: signal.Signals, ends: int) -> None:
     with chat_server() as chat:

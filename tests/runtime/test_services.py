@@ -452,19 +452,6 @@ class TestThroughTheFrontDoor:
         assert SECRET.encode() not in written
         assert "db" not in str(model.requests[0].tools.tools[0].parameters)
 
-    async def test_a_service_that_cannot_be_made_is_an_error_that_the_model_reads(self) -> None:
-        def open_db() -> Db:
-            raise ConnectionError(f"postgres://me:{SECRET}@db")
-
-        @tool(effect="read")
-        async def look(db: Db) -> str:
-            return str(db)
-
-        model = ScriptedModel([calls(("look", {})), "Sorry."])
-        await Agent(model, tools=[look], services={Db: open_db}).run("look")
-        assert "a service of this tool could not be made: ConnectionError" in model.requests[-1].messages[-1].content
-        assert SECRET not in str(model.requests[-1].messages)
-
     def test_what_cannot_be_given_is_told_when_the_agent_is_built(self) -> None:
         @tool
         def look(db: Db) -> None: ...
@@ -488,15 +475,6 @@ class TestThroughTheFrontDoor:
         assert (run.status, ran) == ("completed", [])
         told = model.requests[-1].messages[-1].content
         assert "no result within 0.01 s: one of its services was not ready, so it did not run" in told
-
-    async def test_a_call_that_ran_out_of_time_in_its_function_is_in_doubt(self) -> None:
-        @tool(timeout_s=0.2)
-        async def pay(amount: int, db: Db) -> None:  # noqa: ARG001
-            await asyncio.Event().wait()
-
-        model = ScriptedModel([calls(("pay", {"amount": 5}))])
-        run = await Agent(model, tools=[pay], services={Db: Db}).run("pay")
-        assert (run.status, run.reason) == ("paused", "in_doubt")
 
     @pytest.mark.parametrize("part", ["function", "probe"])
     async def test_services_stay_open_while_a_thread_uses_them(self, part: str) -> None:
