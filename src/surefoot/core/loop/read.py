@@ -100,9 +100,7 @@ def called_or_asked(
     elif source:
         why = "the same text stands in what you were given"
     elif call.standing == "last":
-        count = len(call.parsed.calls)
-        meant = f"the {count} calls, write all of them and" if count > 1 else "the call, write"
-        why = f"other words stand before it; if you mean {meant} nothing else"
+        why = "other words stand before it; if you mean the call, write nothing else"
     else:
         why = "it is written as text, where you have used the tool interface before"
     return Parsed(content=visible(message.content).text, error=Fault("text_call", why, call.tool), format=dialect)

@@ -131,20 +131,18 @@ def _decoded(before: str, body: str, read: Read, offered: Offered, held: HeldTex
         end = parsed.used if parsed.used >= 0 else len(body)
         ahead, call, behind = before + body[:start], body[start:end], body[end:].lstrip()
         line = ahead.rpartition("\n")[2].strip()
-        is_announced = _ANNOUNCED.search(ahead.rstrip().rpartition("\n")[2]) is not None
         is_apart = not line or parsed.format in ("react", "fenced_json")
         if parsed.format in _MARKERLESS:
             label = _LABEL.match(behind)  # steps that were written on without a result are no words about the first
             goes_on = not _LATER_STEPS.isdisjoint(parsed.warnings)
             goes_on = goes_on or (label is not None and not label["fence"] and not label["inline"])
-            goes_on = goes_on or (is_announced and parsed.format == "fenced_json")  # nor are words about all of them
             is_last = goes_on or _WORD.search(_ANY_TAG.sub("", behind)) is None
         else:  # a marker says that a call is meant, unless it stands in the middle of a sentence
             is_apart = is_apart or line[-1] in ".:!?…。：！？"
             is_last = is_apart or _WORD.search(_ANY_TAG.sub("", body[end:].partition("\n")[0])) is None
             is_apart = is_last and not line.endswith("`")
         if not is_apart or not is_last:
-            return TextCall(tool, call, "inside", parsed, is_announced)
+            return TextCall(tool, call, "inside", parsed, _ANNOUNCED.search(line) is not None)
         is_labelled = parsed.format == "react" and not body.lstrip().startswith(content.lstrip())  # as its thought
         is_alone = not _WORD.search(before if is_labelled else ahead)
         is_followed = bool(parsed.errors) or "trailing_text" in parsed.warnings
