@@ -16,6 +16,7 @@ from processes import limited, told_until
 from scenes import Row, play, scenes
 from surefoot import (
     Agent,
+    Attachment,
     Budget,
     LoopConfig,
     MemoryJournal,
@@ -298,6 +299,8 @@ async def test_misuse_is_told_before_a_run_starts() -> None:
     for task in (None, "", " ", ["look"]):
         with pytest.raises(UsageError, match=r"task.*: say in words what is to be done"):
             await Agent(ScriptedModel([])).run(task)  # type: ignore[arg-type]
+    seen = await Agent(ScriptedModel(["a cat"])).run("", attachments=[Attachment("notes", "a cat")])
+    assert (seen.status, seen.answer) == ("completed", "a cat")
     with pytest.raises(UsageError, match="3 cannot be the id of a run"):
         await Agent(ScriptedModel([])).run("look", run_id=3)  # type: ignore[arg-type]
 

@@ -73,7 +73,7 @@ _MADE_OF: Mapping[str, Check] = {
     "tools": _MANY,
     "instructions": text,
     "settings": fits(
-        lambda given: isinstance(given, ModelSettings | Mapping), "give ModelSettings, or a mapping by role"
+        lambda given: isinstance(given, ModelSettings | Mapping | None), "give ModelSettings, or a mapping by role"
     ),
     "journal": fits(
         lambda given: given is None or isinstance(given, str) or hasattr(given, "open"),

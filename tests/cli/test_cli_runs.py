@@ -237,7 +237,7 @@ def test_a_call_waits_for_a_person(surefoot: Command, tmp_path: Path, word: tupl
             assert "interrupted" not in told
         done = surefoot("resume", "r1")
     assert (done.code, done.out) == (0, "Done.\n")
-    assert "not started by this shell" not in said  # it was resumed here before
+    assert "how it was started is not on file" not in said  # it was resumed here before
     assert result in texts(chat.bodies[0], "tool")[0]
     assert ("allowed by Ada" in surefoot("show", "r1").out) is (word == ("--yes",))
 
@@ -247,7 +247,7 @@ def test_a_run_that_somebody_drives_is_running_and_can_be_followed(surefoot: Com
     keep(path, "r1", recorded()[:2])
     told = surefoot("show", "r1").out
     assert "surefoot resume r1\n" in told
-    assert "name its tools with --tools, or in Python: agent.resume_sync('r1')" in told
+    assert "name its tools with --tools, or agent.resume_sync('r1')" in told
     driver = SqliteJournal(path)
     asyncio.run(driver.open("r1"))
     told = surefoot("show", "r1").out

@@ -343,6 +343,23 @@ async def test_a_fork_of_a_run_that_is_being_deleted_is_not_made(store: Postgres
         await forking
 
 
+async def test_who_follows_a_run_that_is_deleted_hears_that_it_is_not_there(store: PostgresJournal) -> None:
+    run = await store.open("r1", create=True)
+    await run.append([started("r1"), REPLY], "written")
+    await run.release()
+    seen = list[int]()
+
+    async def follow() -> None:
+        async for record in store.subscribe("r1"):
+            seen.append(record.seq)
+            if len(seen) == 2:
+                await store.delete("r1")
+
+    with pytest.raises(RunUnknown):
+        await asyncio.wait_for(follow(), 30)
+    assert seen == [0, 1]
+
+
 async def test_a_run_of_which_a_fork_is_being_made_is_not_deleted(store: PostgresJournal, postgres_url: str) -> None:
     await write(store, "r1", story())
     with psycopg.connect(postgres_url) as other:

@@ -87,7 +87,7 @@ AttachOption = Annotated[
 OutputOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Write the answer to this file, which is replaced, not to stdout.", show_default=False
+        metavar="FILE", help="Write the answer to this file (overwritten) instead of stdout.", show_default=False
     ),
 ]
 

@@ -141,7 +141,7 @@ def pruned(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many runs would be removed.")] = False,
     journal: JournalOption = None,
 ) -> None:
-    """Delete old runs for good, except those whose records a fork or a later turn shares.
+    """Delete old runs for good, except those whose records a run that stays shares.
 
     A line for each stays beside the journal: its id, the hash of its last record, who removed it and when.
     """

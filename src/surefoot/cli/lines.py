@@ -145,7 +145,7 @@ def closing(run: Run, hint: str = "", *, is_kept: bool = True) -> list[Line]:
             pass
     if steps and steps[-1].startswith(resume) and not is_kept:
         steps.append(
-            f"not started by this shell: name its tools with --tools, or in Python: agent.resume_sync({run.id!r})"
+            f"how it was started is not on file: name its tools with --tools, or agent.resume_sync({run.id!r})"
         )
     return lines + [Line(text, indent=2) for text in steps]
 

@@ -67,10 +67,7 @@ def batch(
         raise UsageError(f"--out {out}: these are the rows themselves; name another file")
     if not out.parent.is_dir():
         raise UsageError(f"--out {out}: no such folder")
-    is_ours = not out.exists()
-    with suppress(UsageError):  # what holds no rows holds none of ours
-        is_ours = is_ours or rows_of(out)[0].keys() >= set(_GIVEN)
-    if not is_ours:
+    if out.exists() and not _is_ours(out):
         raise UsageError(f"--out {out}: this file was not written by `surefoot batch`, so it stays; name another")
     agent, recipe = agent_with(options, config, journal, instructions)
     made_of = json.dumps([one.text for one in tasks] + [one.text for row in tasks for one in row.attachments])
@@ -123,22 +120,33 @@ def rows_of(path: Path) -> Rows:
     except (OSError, UnicodeError) as error:
         raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from error
     if path.suffix == ".jsonl":
-        rows = [_row(path, number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+        rows = [_row(path, number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     elif path.suffix == ".csv":
+        csv.field_size_limit(2**31 - 1)  # an answer may be long
         reader, rows = csv.reader(io.StringIO(text, newline="")), list[Mapping[str, str]]()
         head = next(reader, list[str]())
         for row in filter(None, reader):  # an empty line is none
             if len(row) != len(head):
                 told = f"{count(len(row), 'value')} for {count(len(head), 'column')}"
-                raise UsageError(
-                    f"{path}, line {reader.line_num}: {told}; put quotes around a value that holds a comma"
-                )
+                remedy = "put quotes around a value that holds a comma" if len(row) > len(head) else "leave none out"
+                raise UsageError(f"{path}, line {reader.line_num}: {told}; {remedy}")
             rows.append(dict(zip(head, row, strict=True)))
     else:
         raise UsageError(f"{path}: the file must end in .csv or .jsonl")
     if not rows:
         raise UsageError(f"{path}: it has no rows")
     return rows
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is empty, or begins as those of `batch` do."""
+    with suppress(OSError, UnicodeError, UsageError):
+        first = path.read_text(encoding="utf-8-sig").partition("\n")[0].strip()
+        names = (
+            _row(path, 1, first or "{}").keys() if path.suffix == ".jsonl" else next(csv.reader([first]), list[str]())
+        )
+        return not first or set(_GIVEN).issubset(names)
+    return False
 
 
 def _row(path: Path, number: int, line: str) -> Mapping[str, str]:

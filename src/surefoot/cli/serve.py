@@ -149,7 +149,7 @@ async def _notify(url: str, site: Site, page: str, *, shows_arguments: bool) -> 
 @token_app.command("new")
 def new(
     *,
-    name: Annotated[str, typer.Argument(help="Who it is for; recorded with all they do.")],
+    name: Annotated[str, typer.Argument(help="Who it is for; recorded with all that they say.")],
     rights: Annotated[str, typer.Option(help="Any of read, start, approve, cancel, admin; separated by commas.")] = "",
     made_for: Annotated[str, typer.Option("--for", metavar="mcp", help="For a client of the MCP endpoint.")] = "",
     tenant: Annotated[str, typer.Option(help="Only the runs of this tenant.")] = "",

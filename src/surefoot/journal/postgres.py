@@ -104,6 +104,7 @@ class PostgresJournal:
                     last = record
                     yield record
                 if wrong is not None:
+                    await at.reader.find(run_id)  # of a run that was deleted nothing is wrong
                     raise wrong
                 if len(records) == _PIECE:
                     continue

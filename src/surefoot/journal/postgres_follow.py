@@ -127,18 +127,24 @@ class Follower:
         is_there = False
         with suppress(*ERRORS, JournalError):
             connection = await self._database.connect()
+            looking = asyncio.create_task(self._look_on())
             try:
                 await connection.execute("LISTEN surefoot")
                 is_there = True
                 while True:
-                    self._look()
                     async for note in connection.notifies(timeout=_LOOK_S):
                         self._told(note.payload)
                     async with asyncio.timeout(self._answer_s):
                         await connection.execute("SELECT 1")  # else a line that is half-open is never noticed
             finally:
+                looking.cancel()
                 await connection.close()
         return is_there
+
+    async def _look_on(self) -> None:
+        while True:
+            self._look()
+            await asyncio.sleep(_LOOK_S)
 
     def _told(self, payload: str) -> None:
         first, _, number = payload.partition(" ")

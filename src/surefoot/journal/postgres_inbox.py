@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from uuid import uuid4
 
 from surefoot.journal.codec import check_id, encode_word, same_word, word_of
-from surefoot.journal.postgres_server import GONE, Connection, Database, Row, is_dead_here, rows_of
+from surefoot.journal.postgres_server import Connection, Database, Row, is_dead_here, rows_of
 from surefoot.journal.postgres_write import text_of
 from surefoot.journal.raw import check_end
 from surefoot.types.errors import JournalError, RunBusy, RunUnknown, UsageError
@@ -108,7 +108,9 @@ class Inbox:
     async def posted(self, run_id: str, run: int, number: int) -> Posted:
         for posted in self._posted(await self._database.ask(f"{_WORD}run = %s AND number = %s", (run, number))):
             return posted
-        raise UsageError(f"run {run_id}: there is no word {number}; if it was confirmed, {GONE}: say it again")
+        raise UsageError(
+            f"run {run_id}: there is no word {number}; if it was confirmed, a failover has lost it: say it again"
+        )
 
     async def unheard(self, run: int) -> list[Posted]:
         return self._posted(await self._database.ask(f"{_WORD}run = %s AND outcome = '' ORDER BY number", (run,)))

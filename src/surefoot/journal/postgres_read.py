@@ -173,7 +173,7 @@ class Reader:
             else:
                 break
         if read and previous is None:
-            told = f"record {since - 1} is not the one that was read: {GONE}, or the run was deleted; read it anew"
+            told = f"record {since - 1} is not the one that was read: {GONE}; read it anew"
             raise JournalError(f"run {run_id}: {told}")
         if expected < found.row.events:
             raise JournalCorrupt(run_id, expected, f"the record is missing; {_REMEDY}")

@@ -91,7 +91,7 @@ def is_passing(error: BaseException) -> bool:
 
 
 def waits() -> AsyncGenerator[None]:
-    """The moments at which to try again: at once, then after growing waits of up to 0.4 s."""
+    """The moments at which to try again: at once, then after growing waits of up to half a second."""
 
     async def moments() -> AsyncGenerator[None]:
         wait_s = 0.0

@@ -318,8 +318,8 @@ class Writer:
         rows = await (await connection.execute(_STANDS, asked)).fetchall()
         stands = {number: rest for number, *rest in rows}
         for line in lines:
-            owner, fence, seq, head, last = stands.get(line.number, ("", 0, 0, b"", b""))
-            if (owner, fence) == (self._token, line.fence) and line.found(Place(seq, head)):
+            owner, fence, seq, head, last = stands.get(line.number, ("", 0, None, b"", b""))
+            if (owner, fence) == (self._token, line.fence) and line.found(Place(seq or 0, head)):
                 continue
             del self._unsafe[line]
             if line.rows and last == line.end.hash:  # another goes on with it, after all that is here
@@ -330,11 +330,13 @@ class Writer:
         self._blobs = {digest: data for digest, data in self._known.items() if data} | self._blobs
         self._known.clear()
 
-    def _lost(self, line: Line, seq: int) -> None:
-        told = "gone on without this process: somebody else drives this run; leave it to them, or open it again"
-        if seq < line.base.seq:
-            told = f"{seq} of {line.base.seq} confirmed records: {GONE}; open it again to go on from there"
-        line.fails(LeaseLost(f"journal {self._database.name}: run {line.summary.run_id} has {told}"))
+    def _lost(self, line: Line, seq: int | None) -> None:
+        told = "has gone on without this process: somebody else drives this run; leave it to them, or open it again"
+        if seq is None:
+            told = "is no longer there: it was deleted"
+        elif seq < line.base.seq:
+            told = f"has {seq} of {line.base.seq} confirmed records: {GONE}; release it and open it again"
+        line.fails(LeaseLost(f"journal {self._database.name}: run {line.summary.run_id} {told}"))
         self._unsafe.pop(line, None)
 
 

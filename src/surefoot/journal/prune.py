@@ -151,7 +151,7 @@ async def _end(store: JournalStore, run_id: str, count: int) -> str:
         return ""
     if wrong:
         raise JournalError(wrong)
-    return records[-1].hash if records and isinstance(records[-1].event, RunEnded) else ""
+    return records[0].hash if len(records) == 1 and isinstance(records[0].event, RunEnded) else ""
 
 
 def _read(data: bytes) -> dict[str, object]:

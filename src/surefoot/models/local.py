@@ -72,9 +72,11 @@ class LocalModel:
         physical core.
         """
         library = _import_library()
-        said = str(threads or os.environ.get(THREADS_VARIABLE) or physical_cores())
+        said = str(os.environ.get(THREADS_VARIABLE) or physical_cores()) if threads is None else str(threads)
         if not said.isdecimal() or not int(said):
-            raise ConfigError(THREADS_VARIABLE, said, "give a whole number of at least 1")
+            raise ConfigError(
+                "threads" if threads is not None else THREADS_VARIABLE, said, "give a whole number of at least 1"
+            )
         path = weights_file()
         if not is_present(path):
             missing = f"its file is not at {path}: run `surefoot model pull`, or set {FILE_VARIABLE}"

@@ -86,7 +86,7 @@ KINDS: Mapping[str, Kind] = {
     "no_such_run": Kind(404, "No such run", "A token sees the runs of its tenant and its agents only."),
     "no_such_call": Kind(404, "No such call", "`GET /v1/runs/{run_id}/rows` shows the calls of the run."),
     "no_such_blob": Kind(404, "No such blob", "A run gives only the blobs that its own records refer to."),
-    "no_such_word": Kind(404, "No such word", "Take the number from the `Location` header of the response."),
+    "no_such_word": Kind(404, "No such word", "Take the number from the `Location` header that answered your word."),
     "no_plan": Kind(404, "The run has no plan", "Only runs of the reasoner `plan`, and tasks with steps, have a plan."),
     "no_such_method": Kind(405, "No such method here", "`/openapi.json` lists the methods of every address."),
     "too_slow": Kind(408, "The request took too long", "Send the whole body at once."),

@@ -157,7 +157,7 @@ class RunBusy(JournalError):
 
 
 class LeaseLost(RunBusy):
-    """This process has lost the right to drive this run, to one that has taken it up; what it still did is in doubt."""
+    """This process no longer drives the run: another has taken it up, it was deleted, or records were lost."""
 
 
 def overtaken(run_id: str) -> LeaseLost:

@@ -130,7 +130,7 @@ def _task(given: RunAgentInput, agent: Agent) -> Task:
     at = max((n for n, one in enumerate(given.messages) if isinstance(one, UserMessage)), default=-1)
     words = _text(given.messages[at]) if at >= 0 else ""
     if not words.strip():
-        raise _wrong("messages", "the last user message is the task, but no user message has words")
+        raise _wrong("messages", "the last user message is the task, and it has no words")
     history = [
         f"{one.role}: {text}"
         for n, one in enumerate(given.messages)
