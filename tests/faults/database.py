@@ -150,10 +150,11 @@ class Database:
         """Promote the standby, which has got nothing for so many seconds before the server is stopped."""
         standby, kept = self._folder / "standby", 0
         if behind_s:
-            note(what="cut")
             self._tell("ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()", at=standby)
             _wait(lambda: not self._tell("SELECT FROM pg_stat_wal_receiver", at=standby))
             time.sleep(behind_s)
+            ((last,),) = self._tell("SELECT extract(epoch FROM pg_last_xact_replay_timestamp())", at=standby)
+            note(what="cut", since=float(last))
             kept = self._records(self._socket)
         self._stop(self._server.pgdata)
         note(what="away", harm=harm)

@@ -188,13 +188,13 @@ def _is_in(lapses: Sequence[Lapse], since: float, until: float) -> bool:
 
 
 def _lapses(lines: Sequence[Line], verdict: Verdict) -> Sequence[Lapse]:
-    """When what a server took was lost with it, where something was."""
+    """When what a server took was lost with it, where something was: from the last commit that its standby has got."""
     for line in lines:
         if "lost" in line:
             verdict.figures["records lost with a server"] += line["lost"]
             if line["lost"] <= 0:
                 verdict.faults.append("no record was lost with the server, so this shows nothing")
-    cuts = [line["at"] for line in lines if line["what"] == "cut"]
+    cuts = [line["since"] for line in lines if line["what"] == "cut"]
     return [(cut, min(line["at"] for line in lines if line["what"] == "away" and line["at"] > cut)) for cut in cuts]
 
 

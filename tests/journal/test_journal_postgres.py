@@ -186,7 +186,9 @@ async def test_who_drives_a_run_whose_records_a_failover_has_lost_is_told_and_ca
     lose_all_but_one(postgres_url)
     with pytest.raises(UsageError, match=rf"no word {posted.number}; .* say it again"):
         await store.posted("r", posted.number)
-    with pytest.raises(LeaseLost, match=r"run r has 1 of 3 confirmed records: .* failover .*; release it and open it again"):
+    with pytest.raises(
+        LeaseLost, match=r"run r has 1 of 3 confirmed records: .* failover .*; release it and open it again"
+    ):
         await run.append([NOTED], "synced")
     with pytest.raises(LeaseLost):
         await run.release()
