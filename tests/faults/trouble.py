@@ -53,7 +53,7 @@ JUMPS_S = {signal.SIGUSR1: 3600.0, signal.SIGUSR2: -3600.0}
 
 _LOOK_S = 0.01
 _SUBMIT_S = 0.1
-_MOST_TRIES = 5
+_MOST_TRIES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +282,7 @@ def _submit(runs: Sequence[tuple[str, str]], journal: str, folder: Path) -> None
                     break
                 except JournalError:
                     _LOG.warning("run %s is submitted again", run_id, exc_info=True)
+                    time.sleep(_SUBMIT_S)
         note(what="submitted", run=run_id)
         time.sleep(_SUBMIT_S)
 
