@@ -140,12 +140,11 @@ def rows_of(path: Path) -> Rows:
 
 def _is_ours(path: Path) -> bool:
     """Whether a file is empty, or begins as those of `batch` do."""
-    with suppress(OSError, UnicodeError, UsageError):
-        first = path.read_text(encoding="utf-8-sig").partition("\n")[0].strip()
-        names = (
-            _row(path, 1, first or "{}").keys() if path.suffix == ".jsonl" else next(csv.reader([first]), list[str]())
-        )
-        return not first or set(_GIVEN).issubset(names)
+    with suppress(OSError, UnicodeError, UsageError, csv.Error):
+        text = path.read_text(encoding="utf-8-sig").strip()
+        if path.suffix == ".jsonl":
+            return not text or _row(path, 1, text.partition("\n")[0]).keys() >= set(_GIVEN)
+        return not text or set(_GIVEN).issubset(next(csv.reader(io.StringIO(text, newline=""))))
     return False
 
 
