@@ -68,7 +68,7 @@ class ReplayGuard:
                 return None, f"refused: {decision.reason}"
         elif not isinstance(decision, Allow):
             return None, decision.reason
-        call_id = self._gate.begun(function, plain)
+        call_id = self._gate.begin(function, plain)
         given, error = self._episode.execute(function, args)
         self._gate.ended(call_id, _result(given, error))
         return given, error
@@ -142,7 +142,7 @@ class SurefootDefense:
         plain = _plain(call.args)
         decision, *_ = gate.judge(call.function, plain)
         if isinstance(decision, Allow):
-            call_id = gate.begun(call.function, plain)
+            call_id = gate.begin(call.function, plain)
             given, error = runtime.run_function(env, call.function, call.args)
             gate.ended(call_id, _result(given, error))
             text = self._show(given) if error is None else ""

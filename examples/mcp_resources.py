@@ -33,7 +33,7 @@ async def main(model: str) -> None:
     """Ask about a note, with a prompt of the server as the task."""
     notes = McpServer("notes", command=sys.executable, args=(__file__, "serve"), resources=True)
     async with McpServers([notes]) as servers:
-        resources, prompts = await servers.held("notes")
+        resources, prompts = await servers.contents("notes")
         print("resources:", ", ".join(one.uri for one in resources))
         print("prompts:", ", ".join(one.name for one in prompts))
         task = (await servers.prompt("notes", "question", {"thing": "ladder"}))[0].content

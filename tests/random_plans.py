@@ -541,7 +541,7 @@ class Driver:
 
     def _cancelled(self) -> State:
         """As `Agent.cancel` ends a run."""
-        given = [one for owner, call in open_calls(self.state) for one in owner.told((give_up(call, self.now_s),))]
+        given = [one for owner, call in open_calls(self.state) for one in owner.wrap((give_up(call, self.now_s),))]
         self._append((*given, RunEnded(Cancelled("Ada"))))
         return self.state
 
@@ -560,7 +560,7 @@ class Driver:
             return
         for owner, call in open_calls(self.state):
             if call.attempts and not call.is_waiting:
-                self._append(owner.told((self._settled(call),)))
+                self._append(owner.wrap((self._settled(call),)))
                 return
             if isinstance(call.decision, Ask):
                 is_fine = self.world.setting.random("asked", call.name, call.id).random() < 0.7

@@ -14,7 +14,7 @@ from cases import cases
 from records import events_of
 from staged import recalled
 from surefoot import Agent, LoopConfig
-from surefoot.core.loop.trajectory import kept
+from surefoot.core.loop.trajectory import merge_paths
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
 from surefoot.runtime.trajectories import PATHS, Trajectories
@@ -261,14 +261,14 @@ async def test_without_memory_nothing_is_written_or_read(tmp_path: Path) -> None
 def test_the_least_used_make_room() -> None:
     path = VerifiedPath("a", "t", "p", {}, 1, "2026-01-01")
     full = {str(at): replace(path, key=str(at), uses=at) for at in range(1, 1_001)}
-    after = kept(full, [replace(path, key="new", last_ok="2026-02-01")], frozenset({"7"}))
+    after = merge_paths(full, [replace(path, key="new", last_ok="2026-02-01")], frozenset({"7"}))
     assert len(after) == 1_000
     assert "new" in after
     assert "7" not in after
-    after = kept(after, [replace(path, key="newer", last_ok="2026-02-02")], frozenset())
+    after = merge_paths(after, [replace(path, key="newer", last_ok="2026-02-02")], frozenset())
     assert ("1" in after, "newer" in after, len(after)) == (False, True, 1_000)
-    assert kept(after, [replace(path, key="900", last_ok="x")], frozenset())["900"].uses == 901
-    assert kept(after, [replace(path, key="900", pin="other")], frozenset())["900"].uses == 1
+    assert merge_paths(after, [replace(path, key="900", last_ok="x")], frozenset())["900"].uses == 901
+    assert merge_paths(after, [replace(path, key="900", pin="other")], frozenset())["900"].uses == 1
 
 
 @pytest.mark.parametrize("content", [b"{", b"{}", b'[{"key": 3}]', b"\xff"])

@@ -209,7 +209,7 @@ async def test_a_run_that_asks_is_given_back_by_a_driver_that_is_cancelled_while
 
     async def leave() -> None:
         async with Opened(await store.open("r1", fence=claimed.fence), silent) as opened:
-            opened.left(Run("r1", "paused", reason="approval"))
+            opened.leave(Run("r1", "paused", reason="approval"))
 
     leaving = asyncio.create_task(leave())
     await reads.wait()

@@ -50,7 +50,7 @@ async def select_relevant_tools(
     state = changed(EMPTY, task=given, tools=catalogue, offered=catalogue, config=loop)
     planning = planning_of(given, loop)
     planning = changed(planning, shortlist=Shortlist(*shortlisted(state, planning)))
-    return await _asked(state, planning, "select_initial", model, _selection)
+    return await _ask(state, planning, "select_initial", model, _selection)
 
 
 async def select_tools_for_replanning(run: Sequence[Event], *, model: str | Model) -> ToolSelectionResult:
@@ -61,7 +61,7 @@ async def select_tools_for_replanning(run: Sequence[Event], *, model: str | Mode
     state, planning = _planned(run)
     planning = changed(planning, phase="reselecting")
     planning = changed(planning, shortlist=Shortlist(*shortlisted(state, planning)))
-    return await _asked(state, planning, "select_corrective", model, _selection)
+    return await _ask(state, planning, "select_corrective", model, _selection)
 
 
 async def reflect_on_single_step(run: Sequence[Event], step_id: str, *, model: str | Model) -> StepReflection:
@@ -74,7 +74,7 @@ async def reflect_on_single_step(run: Sequence[Event], step_id: str, *, model: s
     if record is None or not record.failures:
         failed = ", ".join(name for name, one in planning.steps.items() if one.failures) or "none"
         raise UsageError(f"step {step_id!r} has not failed in this run; those that have: {failed}")
-    return await _asked(state, planning, "step_reflection", model, _of_step, about=step_id)
+    return await _ask(state, planning, "step_reflection", model, _of_step, about=step_id)
 
 
 async def perform_overall_reflection(run: Sequence[Event], *, model: str | Model) -> ReflectionResult:
@@ -86,7 +86,7 @@ async def perform_overall_reflection(run: Sequence[Event], *, model: str | Model
             raise UsageError("no step of this run has failed, so there is nothing to reflect on")
         name, record = failed[-1]
         planning = changed(planning, escalation=Escalation(name, record.cause))
-    return await _asked(state, planning, "overall_reflection", model, _of_run)
+    return await _ask(state, planning, "overall_reflection", model, _of_run)
 
 
 def _planned(run: Sequence[Event]) -> tuple[State, Planning]:
@@ -108,7 +108,7 @@ def _of_run(event: Event) -> ReflectionResult | None:
     return event.reflection if isinstance(event, RunReflected) else None
 
 
-async def _asked(
+async def _ask(
     state: State,
     planning: Planning,
     kind: ProposalKind,

@@ -229,7 +229,7 @@ class Agent(Held, Driver[Out_co]):
                 named = Named(self.name, self._recipe, labels or {}, request)
                 first = await first_events(new_id, asked, offered, recipe, before, at_hash, over, named)
                 how = partial(self._drive, journal, first, watch, given, stream=stream, state=before, drives=drives)
-                return opened.left(await how(offered=offered))
+                return opened.leave(await how(offered=offered))
 
     async def start(
         self,
@@ -302,7 +302,7 @@ class Agent(Held, Driver[Out_co]):
             parts, said = (self._cast, self._offers, self.config), by or "resume"
             first = await next_records(run_id, state, parts, by=said, config=config, origin=origin, over=over)
             drive = partial(self._drive, opened.journal, first, watch, given, words, stream=stream, state=state)
-            return opened.left(await drive())
+            return opened.leave(await drive())
 
     def resume_sync(self, run_id: str, **options: Any) -> Run[Out_co]:  # Any: passed on as they are
         """`resume` for scripts; takes the same options."""
@@ -348,7 +348,7 @@ class Agent(Held, Driver[Out_co]):
                 ]
                 first += self._cast.newly_remembered(changes, state)
                 drive = partial(self._drive, opened.journal, first, watch, given, stream=stream, state=state)
-                return opened.left(await drive(drives=drives))
+                return opened.leave(await drive(drives=drives))
 
     def as_tool(
         self, name: str, description: str, *, effect: Effect | None = None, hand_off: bool = False

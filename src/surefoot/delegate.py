@@ -25,7 +25,7 @@ from surefoot.core.loop.inbox import asked_in, expired
 from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.run import Opened, Run, inner_run, state_of
-from surefoot.runtime.act import Line, context_of, failed, fitted, handed
+from surefoot.runtime.act import Line, context_of, failed, fit_result, own_arguments
 from surefoot.runtime.world import Watch, World
 from surefoot.tools.call import ToolFailed, is_stopping
 from surefoot.tools.function import innermost
@@ -97,7 +97,7 @@ class AgentTool:
     async def delegate(self, world: World, tool: Tool, call: Call, state: State) -> Sequence[Event]:
         line = _InnerLine(world, call, state)
         try:
-            result = await tool.call(handed(call), context_of(state, call, math.inf, line))
+            result = await tool.call(own_arguments(call), context_of(state, call, math.inf, line))
         except (JournalError, asyncio.CancelledError):
             raise
         except Stands:
@@ -108,7 +108,7 @@ class AgentTool:
             result = failed(error)
         inner = await line.stands(result.content) if line.is_asked else None
         is_whole = call.spec is not None and call.spec.delegates == "hand_off"
-        given = await fitted(world, result, call, state, is_whole=is_whole)
+        given = await fit_result(world, result, call, state, is_whole=is_whole)
         return (CallEnded(call.id, given, world.elapsed_s, inner),)
 
     async def aclose(self) -> None:
@@ -286,10 +286,10 @@ async def look_inside(store: JournalStore, state: State, origin: JournalOrigin =
         if told:
             async with Opened(await store.open(run_id), store) as opened:
                 await opened.journal.append(told, "written")
-                opened.left(Run.of(inner := fold(told, inner)))
+                opened.leave(Run.of(inner := fold(told, inner)))
         now = inner_run(inner, call)
         if now.waiting != call.inner.waiting:
-            found += owner.told((CallPaused(call.id, now, state.elapsed_s, by=f"run {run_id}"),))
+            found += owner.wrap((CallPaused(call.id, now, state.elapsed_s, by=f"run {run_id}"),))
     return tuple(found)
 
 

@@ -60,7 +60,7 @@ class Driver(Voice[Out_co]):
             if first is None:
                 return await at_rest(opened, words, Run.of(state, read=self._shape))
             drive = partial(self._drive, opened.journal, first, watch, given, words, stream=stream, state=state)
-            return opened.left(await drive(leave=leave))
+            return opened.leave(await drive(leave=leave))
 
     async def take_up(
         self, opened: Opened, claimed: Claimed, by: str

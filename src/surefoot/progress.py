@@ -9,7 +9,7 @@ from __future__ import annotations
 from threading import Lock
 
 from surefoot.core.state import stuck
-from surefoot.core.state.trail import call_digest, outcome, seen
+from surefoot.core.state.trail import call_digest, outcome, seen_call
 from surefoot.types.progress import LimitAction, StepDecision, StepIterationConfig
 
 
@@ -66,7 +66,7 @@ class ProgressTracker:
         with self._lock:
             name = call if isinstance(call, str) else "the same call"
             kept = outcome(result).hex()  # a step keeps little of a large result
-            one = seen(name, call, ok=ok, result="", whole=kept, polling=polling)
+            one = seen_call(name, call, ok=ok, result="", whole=kept, polling=polling)
             self._steps, decision = stuck.observe(self._steps, self.config, step_id, one)
         return decision
 

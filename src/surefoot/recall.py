@@ -13,7 +13,7 @@ from surefoot.core.parse.marks import DELIVERABLE, DELIVERABLE_END, TASK_DONE
 from surefoot.core.parse.reply import parse
 from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.text import json_text
-from surefoot.core.view.observations import note_for, tagged, told
+from surefoot.core.view.observations import note_for, render_outcome, tagged
 from surefoot.core.view.request import form_of
 from surefoot.run import Run
 from surefoot.types.attachments import Attachment
@@ -78,7 +78,7 @@ def _remembered(state: State, turn: Turn) -> list[ModelMessage]:
         inside = final.replace(DELIVERABLE_END, DELIVERABLE_END.replace("/", "/\u200b"))
         said = replace(said, content=f"{DELIVERABLE}\n{inside}\n{DELIVERABLE_END}\n{TASK_DONE}", calls=())
     form = form_of(state, turn.role)
-    outcomes = [(call, told(call, state.offered, form)) for call in turn.calls]
+    outcomes = [(call, render_outcome(call, state.offered, form)) for call in turn.calls]
     if turn.message.calls:
         messages = [said, *(ModelMessage("tool", text, call_id=c.wire_id, name=c.name) for c, text in outcomes)]
     else:

@@ -187,7 +187,7 @@ class Opened:
         self._store = store
         self._standing: Standing = ""
 
-    def left(self, run: Run[Out]) -> Run[Out]:
+    def leave(self, run: Run[Out]) -> Run[Out]:
         """The run; how it stands goes to the journal with the right to drive."""
         self._standing = "" if run.status != "paused" else "approval" if run.reason == "approval" else "in_doubt"
         return run

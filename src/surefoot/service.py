@@ -113,7 +113,7 @@ class ModelService(Held):
         service; the time that `context` has left bounds the request. Raises `ValueError` without messages,
         `UsageError` for tools that cannot be used, and `ModelError` and its kinds.
         """
-        return await self._reply(self._asked(sys_prompt, messages, tools, settings, context), None)
+        return await self._reply(self._draft(sys_prompt, messages, tools, settings, context), None)
 
     def stream(
         self,
@@ -129,7 +129,7 @@ class ModelService(Held):
         Nothing is sent before the first item is asked for. Closing the iterator (`contextlib.aclosing`) closes the
         request. Raises as `generate` does.
         """
-        asked = replace(self._asked(sys_prompt, messages, tools, settings, context), stream=True)
+        asked = replace(self._draft(sys_prompt, messages, tools, settings, context), stream=True)
         return stream_of(lambda emit: self._reply(asked, emit))
 
     async def call_function(
@@ -177,7 +177,7 @@ class ModelService(Held):
         told = "\n\n".join(map(_tagged, results))
         return (ModelMessage("user", told),) if told else ()
 
-    def _asked(
+    def _draft(
         self,
         sys_prompt: str,
         messages: Sequence[ModelMessage],
@@ -205,7 +205,7 @@ class ModelService(Held):
 
     async def _learning(self, asked: ModelRequest, emit: Emit | None, left: int = MOST_TRAITS) -> ModelMessage:
         """The reply. What the endpoint refuses is learnt, and left out of the next try (spec/react.md, section 2)."""
-        request = self._fitted(asked)
+        request = self._fit(asked)
         try:
             message = await self.model.send(request, emit)
         except TraitRefused as refused:
@@ -217,7 +217,7 @@ class ModelService(Held):
         content = message.content or ""  # an adapter may be anybody's code
         return replace(message, content=step_in_tags(content) if request.mode == "schema" else content)
 
-    def _fitted(self, asked: ModelRequest) -> ModelRequest:
+    def _fit(self, asked: ModelRequest) -> ModelRequest:
         """The request with what is known of the endpoint: tools on the wire, or in the text with the form of a call."""
         part = self._cast.parts[SOLO]
         speaker = part.speaker()

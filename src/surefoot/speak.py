@@ -60,7 +60,7 @@ async def speak(store: JournalStore, run_id: str, word: Word, *, key: str = "", 
         else:
             async with Opened(journal, store) as opened:
                 state = await catch_up(store, journal, fold(await journal.read()))
-                opened.left(Run.of(state))
+                opened.leave(Run.of(state))
         posted = await store.posted(run_id, posted.number)
     return posted
 
@@ -80,7 +80,7 @@ async def at_rest(opened: Opened, words: Sequence[Posted], run: Run[Out]) -> Run
     """A run that is left as it stands; words that it is to go on have been heard with that."""
     if words:
         await opened.journal.append((), "written", heard=words)
-    return opened.left(run)
+    return opened.leave(run)
 
 
 async def state_now(
@@ -213,10 +213,10 @@ async def _inside(store: JournalStore, word: Word, state: State) -> Said | None:
     if posted.outcome and posted.outcome != "applied":
         return Said(problem=posted.outcome, detail=f"run {state.run_id}: {told}: {posted.detail}")
     now = inner_run(await state_of(store, inner_id), call)
-    return Said(owner.told((CallPaused(call.id, now, state.elapsed_s, by=word.by),)))
+    return Said(owner.wrap((CallPaused(call.id, now, state.elapsed_s, by=word.by),)))
 
 
-def _named(call_id: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _current_calls(call_id: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Calls as they stand now, whoever has looked at them."""
     return tuple((one, "") for one in dict.fromkeys([call_id] if isinstance(call_id, str) else call_id))
 
@@ -246,11 +246,11 @@ class Voice(Generic[Out_co]):
         Of a question about several calls (`Run.questions`), give the ids of those that may run. Raises `AnswerLate`
         when it has waited longer than `GuardConfig.approval_timeout_s`, which is a no.
         """
-        return await self._say(run_id, Approve(_named(call_id), by))
+        return await self._say(run_id, Approve(_current_calls(call_id), by))
 
     async def refuse(self, run_id: str, call_id: str | Sequence[str], *, by: str, reason: str = "") -> Run[Out_co]:
         """Refuse calls that wait; the model reads the reason. Of a plan, it asks for another."""
-        return await self._say(run_id, Refuse(_named(call_id), by, reason))
+        return await self._say(run_id, Refuse(_current_calls(call_id), by, reason))
 
     async def note(self, run_id: str, text: str, *, by: str) -> Run[Out_co]:
         """Add to what was said to a run that has not ended: it counts as the user's words, and the model reads it."""

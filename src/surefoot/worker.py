@@ -94,7 +94,7 @@ class Worker:
                 task.cancel()
             raise
         finally:
-            await self._settled()
+            await self._settle()
 
     async def _look(self, *, once: bool) -> int | None:
         """Take up what is ready and extend the leases; how many runs were taken, None where the journal is away.
@@ -123,7 +123,7 @@ class Worker:
         finally:
             leaving.cancel()
         if self._leave.has_begun and not self._is_over:
-            await self._settled()
+            await self._settle()
             if once and wrong is not None:
                 raise wrong
             self._leave, self._renewed = Leave(), time.monotonic()
@@ -148,9 +148,9 @@ class Worker:
         self._is_over = True
         self._leave.begin(grace_s)
         self._woken.set()
-        await self._settled()
+        await self._settle()
 
-    async def _settled(self) -> None:
+    async def _settle(self) -> None:
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
             await asyncio.sleep(0)

@@ -176,12 +176,12 @@ def test_no_call_is_let_through_for_a_page_that_nobody_has_read(
     lookup = tool("find_contact", "name")
     keepers = [Gatekeeper(words, (spec, lookup), config) for config in (GuardConfig(), with_page)]
     for keeper in keepers:
-        keeper.ended(keeper.begun("find_contact", {"name": "Ann Lee"}), RESULT)
+        keeper.ended(keeper.begin("find_contact", {"name": "Ann Lee"}), RESULT)
     for arguments in ({k: v for k, v in one.items() if _fits(v, properties.get(k))} for one in calls):
         without, page = (keeper.judge(spec.name, arguments)[0].kind for keeper in keepers)
         assert STRICT[page] >= STRICT[without], (page, without, arguments, suggest([spec]))
         for keeper in keepers:
-            keeper.ended(keeper.begun(spec.name, arguments), RESULT)
+            keeper.ended(keeper.begin(spec.name, arguments), RESULT)
 
 
 def _fits(value: object, schema: object) -> bool:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cases import each
 from surefoot.core.state.stuck import NO_STEPS, Steps, begin, check, count, observe, record, record_and_check, reset
-from surefoot.core.state.trail import call_digest, seen
+from surefoot.core.state.trail import call_digest, seen_call
 from surefoot.types.errors import ConfigError
 from surefoot.types.progress import LimitAction, StepDecision, StepIterationConfig
 
@@ -95,13 +95,13 @@ def test_the_same_call_with_the_same_result_stops_a_step_and_a_changed_result_do
     steps = NO_STEPS
     found: list[str] = []
     for _ in range(6):
-        steps, decision = observe(steps, CONFIG, "s", seen("read", {}, ok=True, result="same"))
+        steps, decision = observe(steps, CONFIG, "s", seen_call("read", {}, ok=True, result="same"))
         found.append(decision.decision)
     assert found == ["continue", "continue", "correct", "block", "stop", "stop"]
     assert check(steps, CONFIG, "s")[1].pattern == "repeat"
     steps = NO_STEPS
     for left in range(9):
-        steps, decision = observe(steps, CONFIG, "s", seen("read", {}, ok=True, result=f"{left} left"))
+        steps, decision = observe(steps, CONFIG, "s", seen_call("read", {}, ok=True, result=f"{left} left"))
         assert decision.decision == "continue"
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from surefoot.core.parse.frames import attribute, plain
 from surefoot.core.parse.reply import parse
 from surefoot.core.state.state import Call
-from surefoot.core.view.observations import digest, tagged, told
+from surefoot.core.view.observations import digest, render_outcome, tagged
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 ANY = {"type": "object", "properties": {"q": {"type": "string"}}}
@@ -49,6 +49,6 @@ def test_an_attribute_cannot_be_left(text: str) -> None:
 def test_an_old_answer_to_a_repeated_write_still_says_that_it_was_not_made() -> None:
     spec = ToolSpec("send", "Send.", {"type": "object"})
     call = Call("2.0", "id", "send", {}, spec, known="1.0", result=ToolResult("sent " * 200))
-    folded = digest(call, told(call, Catalogue((spec,)), "native"))
+    folded = digest(call, render_outcome(call, Catalogue((spec,)), "native"))
     assert "not done again" in folded
     assert len(folded) < 500

@@ -15,7 +15,7 @@ from surefoot.core.state.trail import (
     call_digest,
     progress_note,
     proposed,
-    seen,
+    seen_call,
     silent,
     standing,
     turn,
@@ -26,7 +26,7 @@ CONFIG = StepIterationConfig()
 
 
 def call(name: str, result: str = "same", *, polling: bool = False) -> SeenCall:
-    return seen(name, {}, ok=True, result=result, polling=polling)
+    return seen_call(name, {}, ok=True, result=result, polling=polling)
 
 
 def asked(name: str) -> bytes:
@@ -113,12 +113,12 @@ def test_a_result_over_64_kib_counts_as_it_is() -> None:
 
 
 def test_a_cut_result_counts_by_the_digest_of_the_whole() -> None:
-    cut = [seen("read", {}, ok=True, result="the first part", whole=str(at + 1)) for at in range(6)]
+    cut = [seen_call("read", {}, ok=True, result="the first part", whole=str(at + 1)) for at in range(6)]
     assert set(verdicts(cut)) == {"continue"}
 
 
 def test_the_same_text_as_result_and_as_failure_is_not_the_same() -> None:
-    assert not seen("a", {}, ok=True, result="x").is_same(seen("a", {}, ok=False, result="x"))
+    assert not seen_call("a", {}, ok=True, result="x").is_same(seen_call("a", {}, ok=False, result="x"))
 
 
 def test_a_polling_tool_is_told_at_10_denied_at_20_and_stopped_at_30() -> None:

@@ -12,7 +12,7 @@ from surefoot.core.loop.slices import request
 from surefoot.core.parse.frames import plain
 from surefoot.core.state.state import State
 from surefoot.core.state.turn import changed
-from surefoot.core.view.observations import shown
+from surefoot.core.view.observations import render_result
 from surefoot.runtime.cast import chosen_templates
 from surefoot.types.attachments import Attachment
 from surefoot.types.events import (
@@ -274,5 +274,5 @@ def test_control_tokens_in_results_cannot_act() -> None:
 
 
 def test_a_cut_result_says_how_to_read_on() -> None:
-    text = shown(ToolResult("abc", size=900, blob="d"), "3.1")
+    text = render_result(ToolResult("abc", size=900, blob="d"), "3.1")
     assert text == 'abc\n[cut: 3 of 900 characters; read_result(call_id="3.1", start=3) goes on]'

@@ -568,7 +568,7 @@ async def test_a_damaged_journal_is_shown_up_to_the_damage(tmp_path: Path) -> No
 
 
 def test_each_problem_has_an_address_that_may_answer_with_it() -> None:
-    told = {name for one in ENDPOINTS for name in one.told}
+    told = {name for one in ENDPOINTS for name in one.problem_names}
     everywhere = {"foreign_origin", "not_found", "no_such_method", "wrong_host", "header_too_large"}
     assert told | everywhere == set(KINDS)
 

@@ -92,7 +92,7 @@ def test_the_document_names_every_address_and_problem() -> None:
     }
     for one in ENDPOINTS:
         told = DOCUMENT["paths"][one.path.replace(":path", "")][one.method.lower()]["responses"]
-        for name in one.told:
+        for name in one.problem_names:
             assert name in told[str(KINDS[name].status)]["description"].split(", ")
 
 

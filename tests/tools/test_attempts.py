@@ -121,7 +121,7 @@ async def test_other_calls_do_not_wait(till: Till, context: ToolCallContext) -> 
 
 async def test_what_ended_or_never_began_does_not_run() -> None:
     attempts, waiting = Attempts("f"), threading.Event()
-    running = asyncio.ensure_future(attempts.made("key", waiting.wait, {"timeout": 10}))
+    running = asyncio.ensure_future(attempts.run("key", waiting.wait, {"timeout": 10}))
     await asyncio.sleep(0)
     assert attempts.running("key") is not None
     waiting.set()

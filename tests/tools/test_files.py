@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from surefoot.tools.builtin import file_tools
 from surefoot.tools.call import ToolFailed
-from surefoot.tools.workspace import MAX_READ_BYTES, Workspace, opened
+from surefoot.tools.workspace import MAX_READ_BYTES, Workspace, open_folder
 from surefoot.types.errors import ConfigError
 from surefoot.types.tools import ToolResult
 
@@ -251,7 +251,7 @@ class TestWriting:
         assert (await files("file_write", path="big", text="x" * (MAX_READ_BYTES + 1))).is_error
 
     def test_a_failed_write_leaves_nothing(self, root: Path) -> None:
-        with opened(str(root)) as folder, pytest.raises(IsADirectoryError):
+        with open_folder(str(root)) as folder, pytest.raises(IsADirectoryError):
             folder.replace_file("src", b"x")
         assert not [each for each in root.iterdir() if each.suffix == ".tmp"]
 

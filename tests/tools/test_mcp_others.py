@@ -73,7 +73,7 @@ async def test_everything(node: str, installed: Path) -> None:
         slow.cancel()
         with pytest.raises(asyncio.CancelledError):
             await slow
-        resources, prompts = await servers.held("all")
+        resources, prompts = await servers.contents("all")
         assert await servers.resource("all", resources[0].uri)
         assert (await servers.prompt("all", prompts[0].name))[0].content
         secret = await called(tools["all__get-env"])

@@ -27,7 +27,7 @@ async def read(servers: McpServers, uri: str) -> ToolResult:
 
 async def test_resources_and_prompts_are_there_for_a_task() -> None:
     async with McpServers([HELD]) as servers:
-        resources, prompts = await servers.held("held")
+        resources, prompts = await servers.contents("held")
         assert [one.uri for one in resources] == ["notes://monday", "pictures://dot.png", "raw://odd.bin"]
         assert [one.name for one in prompts] == ["where"]
         assert await servers.resource("held", "notes://monday") == (Attachment("monday", "The ladder is in the shed."),)

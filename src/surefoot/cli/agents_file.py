@@ -50,7 +50,7 @@ def _in_python(path: Path) -> Mapping[str, Agent]:
         isinstance(name, str) and isinstance(one, Agent) for name, one in cast("Mapping[object, object]", found).items()
     ):
         raise UsageError(f"--agents {path}: define `agents`, a mapping of names to surefoot.Agent objects")
-    return _named(path, cast("Mapping[str, Agent]", found))  # as was just looked at
+    return _check_names(path, cast("Mapping[str, Agent]", found))  # as was just looked at
 
 
 def _in_toml(path: Path, store: JournalStore, journal: str) -> Mapping[str, Agent]:
@@ -65,11 +65,11 @@ def _in_toml(path: Path, store: JournalStore, journal: str) -> Mapping[str, Agen
         raise UsageError(f"--agents {path}: write one table [agents.NAME] for each agent, and nothing else")
     return {
         name: _agent(path, name, table, store, journal)
-        for name, table in _named(path, cast("Mapping[str, object]", given)).items()
+        for name, table in _check_names(path, cast("Mapping[str, object]", given)).items()
     }
 
 
-def _named(path: Path, found: Mapping[str, T]) -> Mapping[str, T]:
+def _check_names(path: Path, found: Mapping[str, T]) -> Mapping[str, T]:
     """What a file defines, if it is something, and each has a name that can stand in an address."""
     if wrong := [name for name in found if not _NAME.fullmatch(name)]:
         raise UsageError(f"--agents {path}: {wrong[0]!r}: a name has lower-case letters, digits, - and _, 63 at most")

@@ -143,12 +143,12 @@ class _Room:
         """The same, with the recipe of the run kept once it has begun, so that it counts as this user's own."""
 
         def seeing(watch: Watch) -> Callable[[Event | Signal], None]:
-            def seen(news: Event | Signal) -> None:
+            def notice(news: Event | Signal) -> None:
                 if isinstance(news, RunStarted):
                     keep_recipe(journal_path(self.journal), news.run_id, self.recipe)
                 watch(news)
 
-            return seen
+            return notice
 
         return lambda watch, stream: work(seeing(watch), stream)
 

@@ -228,7 +228,7 @@ def everywhere() -> None:
 
 
 @app.command(name="list")
-def listed(
+def list_tools(
     files: Annotated[list[Path], typer.Argument(metavar="FILE.json...", help="Files of MCP servers.")],
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per tool.")] = False,
@@ -330,12 +330,12 @@ async def _listings(files: Sequence[str | Path]) -> list[tuple[str, Held | Usage
     """What each server of these files offers, all asked at once; or why it cannot be asked."""
     from surefoot.tools.mcp.config import servers_of  # noqa: PLC0415  # pydantic loads when it is used
 
-    async def asked(server: McpServer) -> tuple[str, Held | UsageError]:
+    async def read_server(server: McpServer) -> tuple[str, Held | UsageError]:
         try:
             async with McpServers([replace(server, optional=False)]) as alone:
                 (listing,) = (await alone.listings()).values()
-                return server.name, (listing, *await alone.held(server.name))
+                return server.name, (listing, *await alone.contents(server.name))
         except UsageError as error:
             return server.name, error
 
-    return await asyncio.gather(*map(asked, servers_of(files)))
+    return await asyncio.gather(*map(read_server, servers_of(files)))

@@ -47,7 +47,7 @@ from surefoot.cli.setup import (
     find,
     journal_hint,
     journal_path,
-    opened,
+    open_journal,
     recipe_from,
     schema_in,
     served,
@@ -142,7 +142,7 @@ def agent_with(
     recipe = replace(recipe_from(options), settings=str(settings or ""), guard_files=closed, schema=schema)
     path = journal_path(journal)
     tools = tools_of(recipe, path)
-    store = opened(path, make=True)
+    store = open_journal(path, make=True)
     limits = changed(options, by_file, recipe.reasoner) or by_file
     if limits.guard is None and (recipe.mcp or any(tool.spec.effect != "read" for tool in tools)):
         limits = replace(limits, guard=GuardConfig())
@@ -161,10 +161,10 @@ def resume(
     journal: JournalOption = None,
 ) -> None:
     """Continue a run that was interrupted, paused or ended, with its own model and tools unless you name others."""
-    answers, found = Answers(output), _found(run_id, journal)
+    answers, found = Answers(output), _find(run_id, journal)
     state = found.state
     recipe, agent_of, origin = _again(options, found, state, journal)
-    if options.said("guard") or options.rules or options.cedar:
+    if options.get("guard") or options.rules or options.cedar:
         raise UsageError(f"run {found.run_id} keeps the gate that it was started with; start a new run to use another")
     config = changed(options, state.config, state.reasoner)
     if options.prefetch is not None and (state.found or state.turn or state.done):
@@ -195,7 +195,7 @@ def fork(
     """Start a new run from the first N records of another, with its model unless you name one."""
     if changed(options, LoopConfig()):
         raise UsageError("a fork begins with the limits and settings of its run; `surefoot resume` can give it others")
-    answers, found = Answers(output), _found(run_id, journal)
+    answers, found = Answers(output), _find(run_id, journal)
     if at > len(found.records):
         raise UsageError(f"run {found.run_id} has {len(found.records)} records; --at can be 1 to {len(found.records)}")
     state = fold(record.event for record in found.records[:at])
@@ -214,15 +214,15 @@ def fork(
 def _keeping(watch: Watch, keep: Callable[[], None]) -> Watch:
     """Keep the recipe once whose run it is stands on record: a run with a recipe counts as begun by this user."""
 
-    def seen(news: Event | Signal) -> None:
+    def notice(news: Event | Signal) -> None:
         if isinstance(news, RunResumed | RunForked):
             keep()
         watch(news)
 
-    return seen
+    return notice
 
 
-def _found(given: str, journal: str | None) -> Found:
+def _find(given: str, journal: str | None) -> Found:
     return with_journal(journal, lambda store: find(store, given, journal_hint(journal))).whole()
 
 
@@ -236,7 +236,7 @@ def _again(
     tools = tools_of(recipe, path)
     check_tools(state, tools, recipe)
     origin: JournalOrigin = "own" if kept is not None else "foreign"
-    return recipe, lambda config: agent_from(recipe, tools, opened(path), config, state.instructions), origin
+    return recipe, lambda config: agent_from(recipe, tools, open_journal(path), config, state.instructions), origin
 
 
 def _showing(state: State, run_id: str, reasoner: str, answers: Answers, *, as_json: bool, verbose: bool) -> Showing:
@@ -327,14 +327,14 @@ def _conduct(
         while next_work is not None:
             ended = driven(agent, next_work, showing)
             is_asked = by is not None and any(one.id == PLAN for one in ended.waiting) and sys.stdin.isatty()
-            next_work = _word_on_plan(agent, journal, _found(run_id, journal).state, by or "") if is_asked else None
+            next_work = _word_on_plan(agent, journal, _find(run_id, journal).state, by or "") if is_asked else None
     except (KeyboardInterrupt, asyncio.CancelledError, Terminated) as stopped:
         # from `asyncio.run`, once the task is cancelled and the journal released; or nobody drove it just then
         code = INTERRUPTED if isinstance(stopped, KeyboardInterrupt) else TERMINATED
         for one in (signal.SIGINT, signal.SIGTERM):  # nothing is left to be done but to wait for tools' threads
             signal.signal(one, lambda _number, _frame: os._exit(code))
         try:
-            state = _found(run_id, journal).state
+            state = _find(run_id, journal).state
         except UsageError:
             print("surefoot: interrupted before the run began", file=sys.stderr)
             raise typer.Exit(code) from None
@@ -361,14 +361,14 @@ def _word_on_plan(agent: Agent, journal: str | None, state: State, by: str) -> W
         return None
     name = by or getpass.getuser()
 
-    async def spoken(store: JournalStore) -> Found:
+    async def send_word(store: JournalStore) -> Found:
         if said == "yes":
             await Voice(store).approve(state.run_id, PLAN, by=name)
         else:
             await Voice(store).refuse(state.run_id, PLAN, by=name, reason="" if said == "no" else said)
         return await find(store, state.run_id)
 
-    new = with_journal(journal, spoken).records[state.seen :]
+    new = with_journal(journal, send_word).records[state.seen :]
 
     async def go_on(watch: Watch, stream: bool) -> Run:
         for record in new:

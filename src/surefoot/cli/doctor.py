@@ -27,7 +27,7 @@ from rich.text import Text
 from surefoot.cli.live import stderr, stdout
 from surefoot.cli.options import JournalOption, config_in, settings_path
 from surefoot.cli.recipes import chosen_model
-from surefoot.cli.setup import closed_after, journal_path, opened
+from surefoot.cli.setup import closed_after, journal_path, open_journal
 from surefoot.journal.memory import DATABASES
 from surefoot.models.files import ENCODER, QWEN_CODER, VOCABULARY, cache_directory, known_models
 from surefoot.models.names import ENTRY_POINTS, PROVIDERS, resolve
@@ -172,7 +172,7 @@ def journal_check(place: str) -> Check:
         return Check("bad", "journal", f"{path} cannot be made: {folder} is not writable", elsewhere)
 
     try:
-        newest = asyncio.run(closed_after(opened(place, read_only=True), lambda store: store.runs(1)))
+        newest = asyncio.run(closed_after(open_journal(place, read_only=True), lambda store: store.runs(1)))
         told = f"{without_password(place)}, {'readable and writable' if newest else 'no runs yet'}"
     except SurefootError as error:
         return Check("bad", "journal", str(error), f"{elsewhere}, or restore it")
@@ -243,7 +243,7 @@ def pull(
 
 
 @app.command(name="list")
-def listed() -> None:
+def list_models() -> None:
     """List the models that surefoot can fetch, and the providers that it knows."""
     console = stdout()
     table = Table(box=None, pad_edge=False, header_style="bold")

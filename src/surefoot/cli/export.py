@@ -61,10 +61,10 @@ def export(
     async def exported(store: JournalStore) -> None:
         hint = journal_hint(journal)
         if form == "journal":
-            return await _moved(store, [(await find(store, one, hint)).run_id for one in run_ids], output)
+            return await _export_runs(store, [(await find(store, one, hint)).run_id for one in run_ids], output)
         found = await find(store, run_ids[0], hint)
         if otlp:
-            await _sent(store, found.run_id, endpoint, output, content=content)
+            await _send_spans(store, found.run_id, endpoint, output, content=content)
         elif output is None:
             sys.stdout.writelines(text_of(found.records, form, found.run_id))
         else:
@@ -76,7 +76,7 @@ def export(
     with_journal(journal, exported, read_only=True)
 
 
-async def _moved(store: JournalStore, run_ids: Sequence[str], output: Path | None) -> None:
+async def _export_runs(store: JournalStore, run_ids: Sequence[str], output: Path | None) -> None:
     """Write runs as they are, with those of agents that they have asked, for `surefoot import`."""
     inner = [one for run_id in run_ids for one in await store.beginning(f"{run_id}.", MOST)]
     lines = lines_of(store, [*run_ids, *inner])
@@ -85,7 +85,7 @@ async def _moved(store: JournalStore, run_ids: Sequence[str], output: Path | Non
             file.write(line + "\n")
 
 
-async def _sent(store: JournalStore, run_id: str, endpoint: str, output: Path | None, *, content: bool) -> None:
+async def _send_spans(store: JournalStore, run_id: str, endpoint: str, output: Path | None, *, content: bool) -> None:
     """Send the spans of a run, or write them to a file. Again changes nothing."""
     spans = await _spans(store, run_id, content=content)
     who = {"service.name": os.environ.get("OTEL_SERVICE_NAME", "surefoot"), "service.version": installed("surefoot")}

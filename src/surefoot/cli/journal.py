@@ -19,7 +19,7 @@ import typer
 from surefoot.cli.exits import DONE, JOURNAL_TROUBLE, code_of
 from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, JournalOption
-from surefoot.cli.setup import closed_after, journal_hint, journal_path, opened, user_name, with_journal
+from surefoot.cli.setup import closed_after, journal_hint, journal_path, open_journal, user_name, with_journal
 from surefoot.journal.heads import heads_of
 from surefoot.journal.memory import DATABASES
 from surefoot.journal.prune import Wanted, due, prune
@@ -117,7 +117,10 @@ def copied(
         return number - len(faults), faults
 
     async def both_closed_after() -> tuple[int, list[str]]:
-        async with aclosing(opened(source, read_only=True)) as here, aclosing(opened(target, make=True)) as there:
+        async with (
+            aclosing(open_journal(source, read_only=True)) as here,
+            aclosing(open_journal(target, make=True)) as there,
+        ):
             return await all_copied(here, there)
 
     number, faults = asyncio.run(both_closed_after())
@@ -147,7 +150,7 @@ def pruned(
     """
     wanted = Wanted(time.time() - seconds_in(older, "--older"), status or (), keep_label or ())
 
-    async def gone(store: JournalStore) -> int:
+    async def remove(store: JournalStore) -> int:
         runs, number, progress = await due(store, wanted), 0, Progress("removed")
         if dry_run:
             return len(runs)
@@ -155,7 +158,7 @@ def pruned(
             progress.tell(number, len(runs))
         return number
 
-    number = with_journal(journal, gone)
+    number = with_journal(journal, remove)
     put(stdout(), [Line(f"{count(number, 'run')} would be removed" if dry_run else f"removed {count(number, 'run')}")])
 
 
@@ -167,7 +170,7 @@ def import_(
 ) -> None:
     """Import runs that were exported from another journal, unchanged. All of FILE is checked first."""
 
-    async def taken(store: JournalStore, lines: IO[str]) -> int:
+    async def import_runs(store: JournalStore, lines: IO[str]) -> int:
         number, progress = 0, Progress("imported")
         lines.seek(0)
         async for _ in take_in(store, lines):
@@ -181,7 +184,7 @@ def import_(
             lines.seek(0)
         for _ in pieces_in(lines):
             pass
-        number = with_journal(journal, lambda store: taken(store, lines), make=True)
+        number = with_journal(journal, lambda store: import_runs(store, lines), make=True)
     put(stdout(), [Line(f"imported {count(number, 'run')}")])
 
 
@@ -240,7 +243,7 @@ def accept(
 
 def _there(journal: str | None) -> Path:
     place = journal_path(journal)
-    if isinstance(opened(place), SqliteJournal):
+    if isinstance(open_journal(place), SqliteJournal):
         return Path(place)
     raise UsageError(
         "this command is for a journal in a file; back up a database with its own tools (docs/postgres.md)"

@@ -19,7 +19,7 @@ from surefoot.core.state.turn import Call
 from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text.urls import redacted
 from surefoot.run import Run
-from surefoot.telling.text import Line, Style, count, cut, tokens, visible, without_password, written
+from surefoot.telling.text import Line, Style, count, cut, program_text, tokens, visible, without_password
 from surefoot.types.messages import Usage
 from surefoot.types.outcomes import ALLOWED, Completed
 
@@ -155,11 +155,11 @@ def _answers(run: Run, asked: Sequence[Call], hint: str) -> list[str]:
     one = asked[0]
     approve = f"surefoot approve {run.id} {one.id} --by NAME{hint}"
     if len(asked) > 1:
-        rows = [f"  {at}. {visible(written(call).replace(chr(10), ' '))}" for at, call in enumerate(asked, 1)]
+        rows = [f"  {at}. {visible(program_text(call).replace(chr(10), ' '))}" for at, call in enumerate(asked, 1)]
         return [f"{approve}  (or --refuse): {len(asked)} calls, asked as one question", *rows]
     if one.id == PLAN:
         return [f'{approve}  (or --deny, or --deny --note "what else")']
-    call = visible(written(one).replace("\n", " "))
+    call = visible(program_text(one).replace("\n", " "))
     if not one.attempts:
         return [f"{approve}  (or --refuse): {call}"]
     return [
@@ -173,7 +173,7 @@ def ending_lines(state: State) -> list[Line]:
     """What a run ended with; of one that has not ended, the calls that are allowed and run as soon as it is resumed."""
     if (ending := state.ending) is None:
         calls = [call for _, call in open_calls(state) if call.decision == ALLOWED and not call.attempts]
-        return [Line(f"on resume: {visible(written(call))}", "warn") for call in calls]
+        return [Line(f"on resume: {visible(program_text(call))}", "warn") for call in calls]
     answer: str = getattr(ending, "answer", "")
     head = Line(f"ended: {ending.kind.replace('_', ' ')}", "good" if isinstance(ending, Completed) else "warn")
     return [head, *(Line(visible(row), indent=2) for row in answer.splitlines())]

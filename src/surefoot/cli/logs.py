@@ -16,7 +16,7 @@ from typing import cast, get_args
 from surefoot.cli.exits import CODES, DONE
 from surefoot.cli.lines import in_columns
 from surefoot.cli.live import put, stdout
-from surefoot.core.gate.keeper import Held, held
+from surefoot.core.gate.keeper import Held, judge_recorded
 from surefoot.models.json_edge import Json, decoded, items, mapping, read, text
 from surefoot.telling.text import Line, count, json_line, one_line
 from surefoot.types.errors import UsageError
@@ -54,17 +54,17 @@ class Recorded:
         run = mapping(told) or {"messages": told}
         if "messages" not in run:
             raise UsageError('an object without "messages"')
-        messages = tuple(_message(at, mapping(one)) for at, one in enumerate(_listed(run, "messages")))
+        messages = tuple(_message(at, mapping(one)) for at, one in enumerate(_list_at(run, "messages")))
         properties: dict[str, dict[str, object]] = {}
         for call in (call for message in messages for call in message.calls):
             names = () if isinstance(call.arguments, str) else call.arguments
             properties.setdefault(call.name, {}).update((name, True) for name in names)
         by_name = {name: ToolSpec(name, "", {"type": "object", "properties": p}) for name, p in properties.items()}
-        listed = {spec.name: spec for spec in map(_tool, _listed(run, "tools"))}
+        listed = {spec.name: spec for spec in map(_tool, _list_at(run, "tools"))}
         return cls(messages, tuple({**by_name, **listed, **given}.values()), text(run.get("date")))
 
 
-def _listed(told: Json, key: str) -> list[object]:
+def _list_at(told: Json, key: str) -> list[object]:
     """A list that may be missing; what stands in its place is told, so that no call is passed over."""
     if (found := told.get(key)) is not None and not isinstance(found, list):
         raise UsageError(f'"{key}" is not a list')
@@ -80,7 +80,7 @@ def _message(at: int, told: Json) -> ModelMessage:
     call_id = text(told.get("tool_call_id"))
     if role == "tool" and not call_id:
         raise UsageError(f'message {at} is a result without "tool_call_id"')
-    calls = tuple(_call(at, mapping(one)) for one in _listed(told, "tool_calls"))
+    calls = tuple(_call(at, mapping(one)) for one in _list_at(told, "tool_calls"))
     return ModelMessage(role, _content(at, told.get("content")), calls, call_id)
 
 
@@ -170,7 +170,7 @@ def replay(path: Path, given: Sequence[ToolSpec], config: GuardConfig, *, as_jso
                 print(f"{path}, line {number}: {one_line(str(error))}; left out", file=sys.stderr)
             continue
         counts.runs += 1
-        for at, one in enumerate(held(run.messages, run.tools, config, run.date)):
+        for at, one in enumerate(judge_recorded(run.messages, run.tools, config, run.date)):
             counts.add(number, one)
             if as_json:
                 told: dict[str, object] = {"line": number, "call": at, "tool": one.name, "decision": one.decision.kind}

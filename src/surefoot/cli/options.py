@@ -92,7 +92,7 @@ class Options:
     settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, Mapping[str, object]])
     """What was said of fields that have an option of their own: by the table that they are in, and by name."""
 
-    def said(self, name: str) -> object:
+    def get(self, name: str) -> object:
         """What was said for an option, by its name; None when nothing was."""
         table, setting = SETTINGS.get(name, ("", ""))
         return self.settings.get(table, {}).get(setting) if table else getattr(self, name)
@@ -266,11 +266,11 @@ def config_of(path: Path, tables: Table, *, is_found: bool = False, within: str 
             )
         if not isinstance(table, Mapping):
             raise UsageError(f"{path}: {within + name!r} must be a table; write [{within}{name}] and its fields below")
-        made[name] = _made(path, name, cast("Table", table), within + name, is_found=is_found)  # TOML's keys are text
+        made[name] = _build(path, name, cast("Table", table), within + name, is_found=is_found)  # TOML's keys are text
     return replace(made.pop("loop", LoopConfig()), **made)
 
 
-def _made(path: Path, name: str, table: Table, at: str, *, is_found: bool) -> object:
+def _build(path: Path, name: str, table: Table, at: str, *, is_found: bool) -> object:
     """What a table gives, which the file calls `at`. No message tells an unknown field's value: it could be a key."""
     known = {key: row for key, row in rows(TABLES[name]).items() if row.in_files}
     names = (*known, *(FILES if name == "guard" else ()))

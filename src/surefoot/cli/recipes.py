@@ -154,7 +154,7 @@ def chosen_reasoner(options: Options, earlier: Recipe | None, state: State) -> s
         raise UsageError(f"{kept}: leave --reasoner out, or start a new run")
     reasoner = before or said or "react"
     for name, (reasoners, remedy) in _GO_WITH.items():
-        if options.said(name) is not None and reasoner not in reasoners:
+        if options.get(name) is not None and reasoner not in reasoners:
             goes = f"--{name.replace('_', '-')} goes with --reasoner {' or '.join(reasoners)}"
             raise UsageError(f"{goes}, and this run has {reasoner}: {remedy}")
     if before and options.thinking and options.thinking != (earlier.thinking if earlier else "auto"):
@@ -176,7 +176,7 @@ def chosen_models(options: Options, reasoner: str, earlier: Recipe | None, state
                 told = f"name its model again with {_option(role)} {without_password(model)}"
                 raise UsageError(f"this user has no recipe for this run; {told}")
             before[role] = Chosen(chosen_model(model or None))
-    meant = _meant(options.base_url, {role: said or before[role].model for role, said in named.items()}, named)
+    meant = _roles_for(options.base_url, {role: said or before[role].model for role, said in named.items()}, named)
     models: dict[str, Chosen] = {}
     for role, said in named.items():
         # another model is seldom behind the same address; and an address of its own is part of a URL#model
@@ -191,7 +191,7 @@ def chosen_models(options: Options, reasoner: str, earlier: Recipe | None, state
     return models
 
 
-def _meant(base_url: str | None, models: Mapping[str, str], named: Mapping[str, str | None]) -> list[str]:
+def _roles_for(base_url: str | None, models: Mapping[str, str], named: Mapping[str, str | None]) -> list[str]:
     """The roles that the base URL is meant for. Of a single model its adapter says when it has no use for it.
 
     Raises `UsageError` when it is for none, or for two providers: one of them would be spoken to in the other's place.

@@ -31,7 +31,7 @@ from surefoot.core.text.urls import redacted
 from surefoot.delegate import inner_run_id
 from surefoot.run import Run
 from surefoot.speak import Voice
-from surefoot.telling.text import Line, json_line, one_line, visible, without_password, written
+from surefoot.telling.text import Line, json_line, one_line, program_text, visible, without_password
 from surefoot.telling.why import why as reasons
 from surefoot.types.errors import AnswerLate, UsageError
 from surefoot.types.events import CallStarted, Event, Outcome, RunEnded, RunStarted
@@ -51,7 +51,7 @@ def runs(
 ) -> None:
     """List the newest runs: one row for each chat, and none for runs that one agent made for another."""
 
-    async def listed(store: JournalStore) -> list[tuple[RunSummary, str]]:
+    async def list_rows(store: JournalStore) -> list[tuple[RunSummary, str]]:
         if every or as_json:
             found = await store.runs(limit)
         else:
@@ -60,7 +60,7 @@ def runs(
             found = [info for info in found if info.run_id not in earlier and not info.outer][:limit]
         return [(info, await _status(store, info)) for info in found]
 
-    found = with_journal(journal, listed, read_only=True)
+    found = with_journal(journal, list_rows, read_only=True)
     if as_json:
         for info, status in found:
             print(json_line({"run": info, "status": status}, info.run_id))
@@ -132,7 +132,7 @@ def show(
             put(console, [*head, Line(""), *told, *ending_lines(state), Line(""), *_closing(found.run, journal)])
         found.whole()
 
-    async def shown(store: JournalStore) -> None:
+    async def show_run(store: JournalStore) -> None:
         found = await find(store, run_id, hint)
         has_plan = bool(found.records) and found.state.planning is not None
         if why:
@@ -142,7 +142,7 @@ def show(
         else:
             await _tell(store, found, journal, as_events=events, follow=follow)
 
-    with_journal(journal, shown, read_only=not follow)
+    with_journal(journal, show_run, read_only=not follow)
 
 
 async def _tell(store: JournalStore, found: Found, journal: str | None, *, as_events: bool, follow: bool) -> None:
@@ -245,7 +245,7 @@ def approve(
             raise UsageError(why)
     named = [one for one in call.split(",") if one]
 
-    async def spoken(store: JournalStore, found: Found) -> Run:
+    async def send_word(store: JournalStore, found: Found) -> Run:
         if outcome is not None:
             settled: Outcome = "abandoned" if outcome == "abandon" else "done" if outcome == "done" else "not_done"
             return await Voice(store).settle(found.run_id, call, settled, by=by, result=result)
@@ -267,10 +267,10 @@ def approve(
             put(stdout(), [Line(_NO_ANSWER[sys.stdin.isatty()], "warn")])
             return Run.of(found.state)
         told = [one for one in group if one.id in (allowed or refused) and one.id != PLAN]
-        put(stdout(), [Line(f"{said} by {visible(by)}: {visible(written(one))}") for one in told])
+        put(stdout(), [Line(f"{said} by {visible(by)}: {visible(program_text(one))}") for one in told])
         return run
 
-    run = _speak(run_id, journal, spoken)
+    run = _speak(run_id, journal, send_word)
     if any(one.id in named for one in run.waiting):  # others may wait still; these have their answer, or have not
         raise typer.Exit(CODES["paused"])
 
@@ -313,19 +313,19 @@ def settle(
     if result and not done:
         raise UsageError("--result goes with --done")
 
-    async def spoken(store: JournalStore, found: Found) -> Run:
+    async def send_word(store: JournalStore, found: Found) -> Run:
         return await Voice(store).settle(found.run_id, call, "done" if done else "not_done", by=by, result=result)
 
-    _speak(run_id, journal, spoken)
+    _speak(run_id, journal, send_word)
 
 
 def cancel(run_id: RunArgument, by: ByOption, journal: JournalOption = None) -> None:
     """End a run, whichever process drives it. A call in progress is interrupted, but may have taken effect."""
 
-    async def spoken(store: JournalStore, found: Found) -> Run:
+    async def send_word(store: JournalStore, found: Found) -> Run:
         return await Voice(store).cancel(found.run_id, by=by)
 
-    _speak(run_id, journal, spoken)
+    _speak(run_id, journal, send_word)
 
 
 def _speak(
@@ -334,14 +334,14 @@ def _speak(
     """Put a person's word on record, and tell how the run stands now."""
     hint = journal_hint(journal)
 
-    async def spoken(store: JournalStore) -> Run:
+    async def send_word(store: JournalStore) -> Run:
         found = (await find(store, given, hint)).whole()
         try:
             return await word(store, found)
         except AnswerLate as late:
             raise UsageError(f"{late}: surefoot resume {found.run_id}{hint}") from late
 
-    run = with_journal(journal, spoken)
+    run = with_journal(journal, send_word)
     put(stdout(), _closing(run, journal))
     return run
 

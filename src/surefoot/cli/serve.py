@@ -17,7 +17,7 @@ import typer
 
 from surefoot.cli.agents_file import agents_in
 from surefoot.cli.options import JournalOption
-from surefoot.cli.setup import journal_path, opened, user_name
+from surefoot.cli.setup import journal_path, open_journal, user_name
 from surefoot.cli.worker import driven_at_once
 from surefoot.types.errors import UsageError, extra_needed
 from surefoot.worker import Worker
@@ -130,7 +130,7 @@ def site_of(
     everything = Token(user_name(), digest_of(secret), frozenset(RIGHTS))
     keys = Keyring(tokens_in(tokens)) if tokens is not None else Keyring((), everything)
     keys = Keyring((everything,)) if secret else keys
-    store = opened(place, make=True)
+    store = open_journal(place, make=True)
     served = agents_in(agents, store, place) if agents is not None else {}
     site = Site(store, served, keys, limits)
     drives = driven_at_once(drive)

@@ -77,7 +77,7 @@ def user_name() -> str:
         return "local"
 
 
-def opened(place: str | Path, *, make: bool = False, read_only: bool = False) -> JournalStore:
+def open_journal(place: str | Path, *, make: bool = False, read_only: bool = False) -> JournalStore:
     """The journal. The folder of a file is made with `make`, and must hold it otherwise. Raises `SurefootError`."""
     if str(place).startswith(DATABASES):
         return store_of(place)
@@ -172,7 +172,7 @@ def with_journal(
     make: bool = False,
 ) -> T:
     """What `work` gives with the journal open."""
-    return asyncio.run(closed_after(opened(journal_path(journal), read_only=read_only, make=make), work))
+    return asyncio.run(closed_after(open_journal(journal_path(journal), read_only=read_only, make=make), work))
 
 
 async def closed_after(used: ClosableT, work: Callable[[ClosableT], Awaitable[T]]) -> T:

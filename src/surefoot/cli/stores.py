@@ -85,12 +85,12 @@ def search(
 ) -> None:
     """Look for facts, verified or not, or for the conventions of a folder, nearest first."""
 
-    async def found(bridge: KnowledgeBridge) -> ConventionResult:
+    async def recall(bridge: KnowledgeBridge) -> ConventionResult:
         if directory is None:
             return ConventionResult(await bridge.recall(query, limit))
         return await bridge.retrieve_scoped_conventions(directory, query, limit)
 
-    result = _with(store, root, found)
+    result = _with(store, root, recall)
     if as_json:
         for entry in result.items:
             print(json_line(entry))

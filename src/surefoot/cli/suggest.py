@@ -43,7 +43,7 @@ def _table(spec: ToolSpec) -> Iterator[str]:
     yield _effect(spec)
     for name in _PLAIN:
         if (value := getattr(spec, name)) or (value is False and name == "directory"):
-            yield f"{name} = {json.dumps(value) if isinstance(value, bool) else _listed(value)}"
+            yield f"{name} = {json.dumps(value) if isinstance(value, bool) else _array(value)}"
     taken = guess(spec)
     if taken.egress and not spec.egress:
         yield "egress = true  # a guess: a parameter is called like a link, so a read may carry something out"
@@ -86,9 +86,9 @@ def _believed(spec: ToolSpec) -> Iterator[str]:
         named = [n for n in last.values() if not stems_of_name(n).isdisjoint(stems_of("names.identity"))]
         if not spec.identity:
             why = "its schema" if named else "as usual"
-            yield f"# identity = {_listed(named or ['name'])}  # a guess: {why}; the fields that say whose record it is"
+            yield f"# identity = {_array(named or ['name'])}  # a guess: {why}; the fields that say whose record it is"
     if not spec.trusted_fields and (ids := [path for path, name in last.items() if is_id(name)]):
-        yield f"# trusted_fields = {_listed(ids)}  # a guess: ids; only if nobody else can choose them"
+        yield f"# trusted_fields = {_array(ids)}  # a guess: ids; only if nobody else can choose them"
 
 
 def _roles(spec: ToolSpec) -> Iterator[str]:
@@ -140,7 +140,7 @@ def _fields(schema: object, at: str = "", depth: int = 0) -> Iterator[str]:
         yield at
 
 
-def _listed(texts: Iterable[str]) -> str:
+def _array(texts: Iterable[str]) -> str:
     return f"[{', '.join(_quoted(text) for text in texts if clean(text) == text)}]"
 
 

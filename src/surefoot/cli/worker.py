@@ -20,7 +20,7 @@ from surefoot.agent import Agent
 from surefoot.cli.agents_file import agents_in
 from surefoot.cli.exits import JOURNAL_TROUBLE
 from surefoot.cli.options import JournalOption
-from surefoot.cli.setup import journal_path, opened
+from surefoot.cli.setup import journal_path, open_journal
 from surefoot.telling.text import without_password
 from surefoot.types.errors import UsageError, extra_needed
 from surefoot.types.ports import JournalStore
@@ -80,7 +80,7 @@ async def work(
 def check(journal: JournalOption = None, address: AddressOption = "", namespace: NamespaceOption = "") -> None:
     """List runs on which Temporal and the journal disagree, and stuck workflows. Exit code 1 if there are any."""
 
-    async def found(store: JournalStore, client: Client) -> int:
+    async def report(store: JournalStore, client: Client) -> int:
         from surefoot.engines.temporal.worker import checked, is_marked  # noqa: PLC0415  # needs temporalio
 
         told = [f"{run_id}: {why}" async for run_id, why in checked(store, client)]
@@ -89,7 +89,7 @@ def check(journal: JournalOption = None, address: AddressOption = "", namespace:
             print("the namespace lacks the search attributes of runs; docs/temporal.md says how to register them")
         return JOURNAL_TROUBLE if told else 0
 
-    if code := asyncio.run(_with_client(journal, address, namespace, found)):
+    if code := asyncio.run(_with_client(journal, address, namespace, report)):
         raise typer.Exit(code)
 
 
@@ -121,7 +121,7 @@ async def _with_client(
     _check_extra()
     from surefoot.engines.temporal.worker import connected  # noqa: PLC0415  # needs temporalio
 
-    async with aclosing(opened(journal_path(journal))) as store:
+    async with aclosing(open_journal(journal_path(journal))) as store:
         return await ask(store, await connected(store, address, namespace))
 
 
@@ -165,7 +165,7 @@ def worker(
     """
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(message)s", force=True)
     place = journal_path(journal)
-    store, shown = opened(place, make=True), without_password(place)
+    store, shown = open_journal(place, make=True), without_password(place)
     served, most = agents_in(agents, store, place), driven_at_once(drive)
     if engine == "temporal":
         print(f"surefoot worker {os.getpid()} works on queue {queue} for {', '.join(served)}, from {shown}", flush=True)

@@ -33,7 +33,7 @@ from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, U
 from surefoot.types.events import VERSION, Event, RunForked, RunResumed, RunStarted
 from surefoot.types.messages import Usage
 from surefoot.types.ports import NO_RECORDS, Place, Recorded, RunSummary
-from surefoot.types.settings import written
+from surefoot.types.settings import non_defaults
 from surefoot.types.tools import Catalogue
 from surefoot.types.words import Posted, Resume, Word
 
@@ -106,9 +106,11 @@ def encode(event: Event) -> tuple[bytes, Blob | None]:
     try:
         if isinstance(event, RunStarted):
             blob = event.tools.derived("journal", lambda tools: (digest_of(data := _dump(tools)), data))
-            return _dump({**_plain_fields(event), "tools": {_BLOB: blob[0]}, "config": written(event.config)}), blob
+            return _dump(
+                {**_plain_fields(event), "tools": {_BLOB: blob[0]}, "config": non_defaults(event.config)}
+            ), blob
         if isinstance(event, RunResumed | RunForked) and event.config is not None:
-            return _dump({**_plain_fields(event), "config": written(event.config)}), None
+            return _dump({**_plain_fields(event), "config": non_defaults(event.config)}), None
         return _dump(event), None
     except (TypeError, ValueError, RecursionError) as error:
         raise JournalError(
@@ -199,7 +201,7 @@ def encode_word(word: Word) -> bytes:
     """A word as a file keeps it. Raises `JournalError` for one that cannot be kept."""
     try:
         return _dump(
-            {**_plain_fields(word), "config": written(word.config)}
+            {**_plain_fields(word), "config": non_defaults(word.config)}
             if isinstance(word, Resume) and word.config
             else word
         )

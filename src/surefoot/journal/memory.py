@@ -83,7 +83,7 @@ class MemoryJournal:
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
         with_records = (log for log in reversed(tuple(self._logs.values())) if log.place.seq)
-        return [log.listed() for log in islice(with_records, limit)]
+        return [log.current_summary() for log in islice(with_records, limit)]
 
     async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
         return sorted(name for name, log in tuple(self._logs.items()) if name.startswith(prefix) and log.place.seq)[
@@ -142,7 +142,7 @@ class MemoryJournal:
     async def list(self, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> RunPage:
         logs, before = reversed(tuple(self._logs.values())), place_of(after)
         earlier = (log for log in logs if log.place.seq and (before is None or log.number < before))
-        found = ((log.number, log.listed()) for log in earlier)
+        found = ((log.number, log.current_summary()) for log in earlier)
         page = tuple(islice(((at, one) for at, one in found if is_listed(one, wanted)), limit + 1))
         more = str(page[limit - 1][0]) if len(page) > limit else ""
         return RunPage(tuple(one for _, one in page[:limit]), more)
@@ -151,7 +151,7 @@ class MemoryJournal:
         return len((await self.list(wanted, limit=most)).runs)
 
     async def summary(self, run_id: str) -> RunSummary:
-        return self._log(run_id).listed()
+        return self._log(run_id).current_summary()
 
     async def changes(self, since: int | None = None) -> AsyncIterator[RunSummary]:
         watcher, since = Watcher(), self._changes.count if since is None else since
@@ -164,7 +164,7 @@ class MemoryJournal:
                 )
                 for log in logs:
                     since = log.change
-                    yield log.listed()
+                    yield log.current_summary()
                 await watcher.changed.wait()
         finally:
             self._changes.watchers.discard(watcher)

@@ -267,7 +267,7 @@ class Log:
             for one in own
         ]
 
-    def listed(self) -> RunSummary:
+    def current_summary(self) -> RunSummary:
         status = status_of(self.summary, is_driven=self.driver is not None, is_ready=self.ready_at is not None)
         return replace(self.summary, status=status, change=self.change)
 

@@ -80,7 +80,7 @@ class PostgresJournal:
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
         reader = (await self._at_work()).reader
-        return [await reader.listed(run_id) for run_id in await reader.newest(limit)]
+        return [await reader.current_summary(run_id) for run_id in await reader.newest(limit)]
 
     async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
         return await (await self._at_work()).reader.beginning(prefix, limit)
@@ -127,7 +127,7 @@ class PostgresJournal:
     async def say(self, run_id: str, word: Word, *, key: str = "") -> Posted:
         at = await self._at_work()
         number, posted = await at.inbox.say((await at.reader.find(run_id)).row.run_id, word, key)
-        at.follower.said(number)
+        at.follower.note_word(number)
         return posted
 
     async def posted(self, run_id: str, number: int) -> Posted:
@@ -141,7 +141,7 @@ class PostgresJournal:
         return await (await self._lister()).count(wanted, most)
 
     async def summary(self, run_id: str) -> RunSummary:
-        return await (await self._at_work()).reader.listed(run_id)
+        return await (await self._at_work()).reader.current_summary(run_id)
 
     async def changes(self, since: int | None = None) -> AsyncIterator[RunSummary]:
         at, lister = await self._at_work(), await self._lister()
@@ -245,7 +245,7 @@ class PostgresJournal:
                 raise UsageError(
                     "this journal is in use on another event loop (`run_sync` has its own): make one for each loop"
                 )
-            at.moved()
+            at.rebind()
         return at
 
 

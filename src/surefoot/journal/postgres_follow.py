@@ -61,7 +61,7 @@ class Follower:
             self._unasked.add(number)
             self._start("ask", self._ask)
 
-    def said(self, number: int) -> None:
+    def note_word(self, number: int) -> None:
         """Something was said to a run."""
         if (wake := self._ears.get(number)) is not None:
             wake()
@@ -73,7 +73,7 @@ class Follower:
         if self._untold:
             self._start("tell", self._tell)
 
-    def moved(self) -> None:
+    def rebind(self) -> None:
         """Go on on another event loop."""
         self._tasks.clear()
         self._watchers.clear()
@@ -113,7 +113,7 @@ class Follower:
             asked, self._unasked = list(self._unasked), set()
             with suppress(JournalError):  # it is asked again
                 for (number,) in await self._database.ask(_UNHEARD, (asked,), patience_s=0):
-                    self.said(number)
+                    self.note_word(number)
 
     async def _listen(self) -> None:
         while True:
@@ -133,7 +133,7 @@ class Follower:
                 is_there = True
                 while True:
                     async for note in connection.notifies(timeout=_LOOK_S):
-                        self._told(note.payload)
+                        self._on_notify(note.payload)
                     async with asyncio.timeout(self._answer_s):
                         await connection.execute("SELECT 1")  # else a line that is half-open is never noticed
             finally:
@@ -146,10 +146,10 @@ class Follower:
             self._look()
             await asyncio.sleep(_LOOK_S)
 
-    def _told(self, payload: str) -> None:
+    def _on_notify(self, payload: str) -> None:
         first, _, number = payload.partition(" ")
         if first == "word" and number.isdecimal():
-            self.said(int(number))
+            self.note_word(int(number))
         else:
             self._changed(int(one) for one in payload.split() if one.isdecimal())
 

@@ -88,7 +88,7 @@ class Inbox:
         """
         posting, body, key = uuid4().hex, encode_word(word), text_of(key)
 
-        async def said(connection: Connection) -> tuple[int, list[Row]]:
+        async def add_word(connection: Connection) -> tuple[int, list[Row]]:
             async with connection.transaction():
                 runs = await rows_of(connection, _RUN, (run_id,))  # locked: who lets the run go sees the word, or waits
                 if not runs:
@@ -101,7 +101,7 @@ class Inbox:
                 await rows_of(connection, "SELECT pg_notify('surefoot', %s)", (f"word {run}",))
                 return run, await rows_of(connection, f"{_WORD}posting = %s", (posting,))
 
-        run, rows = await self._database.work(said)
+        run, rows = await self._database.work(add_word)
         (posted,) = self._posted(rows)
         return run, same_word(posted, word)
 

@@ -53,12 +53,12 @@ class OpenDatabase:
         """Whether another event loop uses it, which is still running."""
         return self.loop is not asyncio.get_running_loop() and self.loop.is_running()
 
-    def moved(self) -> None:
+    def rebind(self) -> None:
         """Go on on this event loop; the one before is not running any more."""
         self.loop, self._beating, self.taking = asyncio.get_running_loop(), None, asyncio.Lock()
-        self.database.moved()
-        self.follower.moved()
-        self.writer.moved()
+        self.database.rebind()
+        self.follower.rebind()
+        self.writer.rebind()
 
     async def open(self, run_id: str, *, create: bool, fence: int | None) -> PostgresRun:
         if run_id in self.driven or run_id in self.opening:
@@ -73,7 +73,7 @@ class OpenDatabase:
                 number, began = made
                 line = Line(number, 0, Place(0, genesis(run_id)), replace(NO_RECORDS, run_id=run_id, started_at=began))
             else:
-                line = await self._taken(run_id, fence, is_new=create)
+                line = await self._take(run_id, fence, is_new=create)
             self.writer.forget(line.number)
             run = self.driven[run_id] = PostgresRun(self, line, is_claimed=is_claimed)
         finally:
@@ -88,7 +88,7 @@ class OpenDatabase:
         driven = (run.line.number for run in self.driven.values())
         return (*driven, *self.claimed.values(), *self.opening.values(), *self.writer.leaving)
 
-    async def _taken(self, run_id: str, claimed: int | None, *, is_new: bool) -> Line:
+    async def _take(self, run_id: str, claimed: int | None, *, is_new: bool) -> Line:
         found = await self.reader.find(run_id)
         if is_new and found.row.events:
             raise RunExists(f"there is a run {run_id} in the journal {self.database.name} already; choose another id")
@@ -189,7 +189,7 @@ class PostgresRun:
         if durability == "soon":
             writer.soon()
         else:
-            await self._written(writer.flushed(synced=durability == "synced"))
+            await self._write(writer.flushed(synced=durability == "synced"))
         return end
 
     async def put_blob(self, data: bytes) -> str:
@@ -216,7 +216,7 @@ class PostgresRun:
             if standing:
                 self.line.summary = replace(self.line.summary, standing=standing, reason=why)
             self.give_up(wake_at)
-            await self._written(self._writer.flushed())
+            await self._write(self._writer.flushed())
 
     def give_up(self, wake_at: float | None = None) -> None:
         """Queue what is left to write, with the right to drive as the last thing."""
@@ -226,7 +226,7 @@ class PostgresRun:
         self._opened.follower.hear(self.line.number, None)
         self._opened.driven.pop(self.run_id, None)
 
-    async def _written(self, writing: Awaitable[None]) -> None:
+    async def _write(self, writing: Awaitable[None]) -> None:
         await writing
         if self.line.failure is not None:
             raise self.line.failure

@@ -140,7 +140,7 @@ class Reader:
             return []
         return [run_id for (run_id,) in await self._database.ask(_BEGINNING, (storable(prefix), limit))]
 
-    async def listed(self, run_id: str) -> RunSummary:
+    async def current_summary(self, run_id: str) -> RunSummary:
         """A run as a list has it: by its ending, by who drives it, or by what it waits for."""
         found = await self.find(run_id)
         try:
@@ -258,7 +258,7 @@ class Lister:
         _, run_id, owner, lives, ready_at, began, body, change = row
         summary = summary_of(body)
         if summary is None:  # it was written by another surefoot
-            return replace(await self._reader.listed(run_id), change=change)
+            return replace(await self._reader.current_summary(run_id), change=change)
         is_driven = summary.status == "running" and lives and not is_dead_here(owner)
         status = status_of(summary, is_driven=is_driven, is_ready=ready_at is not None)
         return replace(summary, run_id=run_id, started_at=began, status=status, change=change)

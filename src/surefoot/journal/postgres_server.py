@@ -249,7 +249,7 @@ class Database:
         kind = JournalUnavailable if is_passing(error) or code.startswith(_AWAY) else JournalError
         return kind(f"journal {self.name}: {told}; {remedy}")
 
-    def moved(self) -> None:
+    def rebind(self) -> None:
         """Go on on another event loop: what was connected on the one before is dropped."""
         _drop(self._all)
         self._free.clear()

@@ -124,7 +124,7 @@ class Line:
         self.heard.clear()
         self.at, self.heard_sent = self.base, 0
 
-    def found(self, place: Place) -> bool:
+    def resume_at(self, place: Place) -> bool:
         """Whether the run stands there by these rows; then it goes on from there."""
         index = place.seq - self.base.seq
         known = self.base.hash if index == 0 else self.rows[index - 1][5] if 0 < index <= len(self.rows) else b""
@@ -208,7 +208,7 @@ class Writer:
         for line in lines:
             line.fails(JournalError(f"journal {self._database.name}: {told}"))
 
-    def moved(self) -> None:
+    def rebind(self) -> None:
         """Go on on another event loop; what was under way on the one before is found out about."""
         self._task, self._is_awaited = None, asyncio.Event()
         self._waiters.clear()
@@ -249,7 +249,7 @@ class Writer:
         """Write; whether bytes were refused. Lines that are refused are tried in parts, so that each fails alone."""
         batch, breaks = dict.fromkeys(lines), -1
 
-        async def sent(connection: Connection) -> None:
+        async def send(connection: Connection) -> None:
             nonlocal batch, breaks
             batch, breaks = dict.fromkeys(lines), self._database.breaks
             is_doubtful, self._breaks = self._breaks != breaks, -1
@@ -263,7 +263,7 @@ class Writer:
             self._breaks = breaks
 
         try:
-            await self._database.work(sent, patience_s=PATIENCE_S if lines else 0)
+            await self._database.work(send, patience_s=PATIENCE_S if lines else 0)
         except JournalError as error:
             is_away, each = error.__cause__ is not None and is_passing(error.__cause__), tuple(batch)
             self._breaks = -1 if is_away else breaks  # of what is refused nothing was written
@@ -319,18 +319,18 @@ class Writer:
         stands = {number: rest for number, *rest in rows}
         for line in lines:
             owner, fence, seq, head, last = stands.get(line.number, ("", 0, None, b"", b""))
-            if (owner, fence) == (self._token, line.fence) and line.found(Place(seq or 0, head)):
+            if (owner, fence) == (self._token, line.fence) and line.resume_at(Place(seq or 0, head)):
                 continue
             del self._unsafe[line]
             if line.rows and last == line.end.hash:  # another goes on with it, after all that is here
                 line.at, line.heard_sent = line.end, len(line.heard)
                 line.is_safe()
             elif line.rows or line.heard:
-                self._lost(line, seq)
+                self._lose(line, seq)
         self._blobs = {digest: data for digest, data in self._known.items() if data} | self._blobs
         self._known.clear()
 
-    def _lost(self, line: Line, seq: int | None) -> None:
+    def _lose(self, line: Line, seq: int | None) -> None:
         told = "has gone on without this process: somebody else drives this run; leave it to them, or open it again"
         if seq is None:
             told = "is no longer there: it was deleted"

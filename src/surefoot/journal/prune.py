@@ -82,7 +82,7 @@ async def prune(store: JournalStore, runs: Mapping[str, int], by: str) -> AsyncI
         now = time.time()
         told = {run_id: {"hash": end, "by": by, "at": now} for run_id, end in ends.items()}
         name = f"pruned-{time.gmtime(now).tm_year}"
-        await amend(store.side, name, lambda was, told=told: _written({**_read(was), **told}))
+        await amend(store.side, name, lambda was, told=told: _dump({**_read(was), **told}))
         deleted = await _each(list(ends), lambda run_id, ends=ends: _is_deleted(store, run_id, ends[run_id]))
         left = list[str]()
         for run_id in (run_id for run_id, is_gone in zip(ends, deleted, strict=True) if not is_gone):
@@ -93,7 +93,7 @@ async def prune(store: JournalStore, runs: Mapping[str, int], by: str) -> AsyncI
             await amend(
                 store.side,
                 name,
-                lambda was, left=left: _written({key: one for key, one in _read(was).items() if key not in left}),
+                lambda was, left=left: _dump({key: one for key, one in _read(was).items() if key not in left}),
             )
         yield gone
     await store.sweep()
@@ -158,5 +158,5 @@ def _read(data: bytes) -> dict[str, object]:
     return orjson.loads(data or b"{}")
 
 
-def _written(pruned: dict[str, object]) -> bytes:
+def _dump(pruned: dict[str, object]) -> bytes:
     return orjson.dumps(pruned, option=orjson.OPT_INDENT_2)

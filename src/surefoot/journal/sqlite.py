@@ -99,7 +99,7 @@ class SqliteJournal:
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
         file = self._flushed()
-        return file.reader.listed(limit, file.is_alive)
+        return file.reader.newest(limit, file.is_alive)
 
     async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
         file = self._flushed()
@@ -321,7 +321,7 @@ class SqliteJournal:
                 raise UsageError(
                     "this journal is in use on another event loop (`run_sync` has its own): make one for each loop"
                 )
-            file.moved(loop)
+            file.rebind(loop)
         return file
 
 

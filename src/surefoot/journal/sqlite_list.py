@@ -67,7 +67,7 @@ class Lister:
         """How many runs are wanted, at most `most`. SQLite counts those that nobody drives, which it can tell whole."""
         number, of = 0, "1"
         if form_of(self._db) == FORMAT:
-            told, values, rest = await self._told(wanted)
+            told, values, rest = await self._as_sql(wanted)
             if len(rest.q) < LEAST_SEARCHED:
                 of = "summary.run IN (SELECT number FROM run WHERE owner<>'')"
                 counted = f"SELECT count(*) FROM (SELECT 1 {_OF} {told} AND +run.owner='' LIMIT ?)"  # noqa: S608  # of ours
@@ -101,7 +101,7 @@ class Lister:
                     yield number, summary
                 await asyncio.sleep(0)
             return
-        told, values, rest = await self._told(wanted)
+        told, values, rest = await self._as_sql(wanted)
         at = list[object]() if before is None else [before]
         while True:
             bound = "summary.run<? AND " if at else ""
@@ -118,7 +118,7 @@ class Lister:
         with translate_errors(self._path):
             return self._db.execute(f"SELECT {_COLUMNS} {_OF} {told} LIMIT {_PIECE}", values).fetchall()
 
-    async def _told(self, wanted: RunFilter) -> tuple[str, list[object], RunFilter]:
+    async def _as_sql(self, wanted: RunFilter) -> tuple[str, list[object], RunFilter]:
         """What SQLite can tell of it, with its values, and what is to be asked of each row."""
         is_indexed = self._writes and len(wanted.q) >= LEAST_SEARCHED and storable(wanted.q) == wanted.q
         if is_indexed := is_indexed and "\0" not in wanted.q:

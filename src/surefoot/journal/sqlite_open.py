@@ -75,7 +75,7 @@ class OpenFile:
         self.writer = Writer(self.db, path, self.heads)
         self.inbox = Inbox(self.db, path)
 
-    def moved(self, loop: asyncio.AbstractEventLoop) -> None:
+    def rebind(self, loop: asyncio.AbstractEventLoop) -> None:
         """Go on on another event loop; the one before is not running any more."""
         self.loop = loop
         if self._listening is not None:
@@ -97,14 +97,14 @@ class OpenFile:
             if row is None:
                 return self.insert(run_id, None, 0, token)
             if not self.reader.is_empty(row):
-                raise self._taken(run_id)
+                raise self._exists_error(run_id)
             return self._hand_over(row, token), None
 
     def fork(self, run_id: str, parent: int, at: int) -> None:
         """Put a run that nobody drives yet into the list."""
         with translate_errors(self.path), transaction(self.db):
             if self.reader.look_up(run_id) is not None:
-                raise self._taken(run_id)
+                raise self._exists_error(run_id)
             number, _ = self.insert(run_id, parent, at, "")
         self.reader.note_head(number, run_id)
 
@@ -209,7 +209,7 @@ class OpenFile:
             raise overtaken(row.run_id)
         return row.number
 
-    def _taken(self, run_id: str) -> RunExists:
+    def _exists_error(self, run_id: str) -> RunExists:
         return RunExists(f"there is a run {run_id} in the journal {self.path} already; choose another id")
 
     @property
@@ -274,7 +274,7 @@ class SqliteRun:
         if durability == "soon":
             writer.soon()
             return tail
-        await self._written()
+        await self._write()
         if durability == "synced":
             await writer.synced()
         return tail
@@ -314,7 +314,7 @@ class SqliteRun:
             if standing:
                 self._summary = replace(self._summary, standing=standing, reason=why)
             self.give_up(wake_at)
-            await self._written()
+            await self._write()
 
     def give_up(self, wake_at: float | None = None) -> None:
         """Queue what is left to write, with the right to drive as the last thing."""
@@ -342,7 +342,7 @@ class SqliteRun:
         head = Head(key, *self._place, self._synced, name)
         return Note(self._number, self._file.token, head, now if is_due else None)
 
-    async def _written(self) -> None:
+    async def _write(self) -> None:
         writer = self._file.writer
         if len(self._file.driven) > 1:
             await writer.flushed()  # the others' rows join in

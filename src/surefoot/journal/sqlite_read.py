@@ -93,16 +93,16 @@ class Reader:
 
     def check_not_lost(self, run_id: str) -> None:
         """Raise `JournalCorrupt` when a run of that id was here and is gone with all its records."""
-        if (gone := self.lost().get(key_of(run_id))) is not None:
+        if (gone := self.lost_runs().get(key_of(run_id))) is not None:
             raise JournalCorrupt(run_id, 0, f"all of its {gone[1].seq} records are missing; {self._remedy(run_id)}")
 
     def lost_run(self, run_id: str) -> tuple[int, Head]:
-        gone = self.lost().get(key_of(run_id))
+        gone = self.lost_runs().get(key_of(run_id))
         if gone is None:
             raise UsageError(f"unknown run {run_id!r} in the journal {self._path}, and none of that id is lost")
         return gone
 
-    def lost(self) -> dict[bytes, tuple[int, Head]]:
+    def lost_runs(self) -> dict[bytes, tuple[int, Head]]:
         """The runs that have a head and are not in the list of runs, by their keys; looked for once."""
         if self._lost is None:
             self._lost = {}
@@ -123,22 +123,22 @@ class Reader:
 
     def tail(self, run_id: str) -> Place:
         """Where the run ends now. Raises `JournalCorrupt` when that is too early."""
-        return self._tail(self._found(run_id))
+        return self._tail(self._load(run_id))
 
     def end(self, run_id: str) -> Place:
         """Where the records end that are there."""
-        return self._end(self._found(run_id).segments)
+        return self._end(self._load(run_id).segments)
 
     def head(self, run_id: str) -> Head | None:
         """What is known from outside of the file of the run's length, once the file has been held against it.
 
         Raises `JournalCorrupt` where they do not fit, or where a run with records has none.
         """
-        return self._proven_head(self._found(run_id))
+        return self._proven_head(self._load(run_id))
 
     def standing(self, run_id: str) -> tuple[Head | None, Place, RunSummary]:
         """All that whoever drives a run goes on from. Raises as `head` and `tail` do."""
-        found = self._found(run_id)
+        found = self._load(run_id)
         head, tail = self._proven_head(found), self._tail(found)
         return head, tail, self._summary(found, tail)
 
@@ -159,7 +159,7 @@ class Reader:
     def load(self, run_id: str, since: int, limit: int | None = None) -> tuple[list[Recorded], JournalError | None]:
         """The records from `since` on that can be read, and what is wrong with the next one; at most `limit`."""
         records: list[Recorded] = []
-        found = self._found(run_id)
+        found = self._load(run_id)
         try:
             records.extend(islice(self._proven(found.segments, since), limit))
             self._check_head(found)
@@ -201,17 +201,17 @@ class Reader:
         with translate_errors(self._path):
             return self._db.execute(_NUMBERED, (sys.maxsize if before is None else before,)).fetchall()
 
-    def listed(self, limit: int, is_alive: Callable[[str], bool]) -> list[RunSummary]:
+    def newest(self, limit: int, is_alive: Callable[[str], bool]) -> list[RunSummary]:
         """The newest runs first, but those that never had records; "damaged" is one that is gone or cannot be read."""
         with translate_errors(self._path):
             ids = [str(run_id) for (run_id,) in self._db.execute(_LISTED, (limit,))]
-        ids = [head.name for _, head in reversed(self.lost().values())] + ids
+        ids = [head.name for _, head in reversed(self.lost_runs().values())] + ids
         alive = cache(is_alive)
         return [self.listed_run(run_id, alive) for run_id in ids[:limit]]
 
     def summary(self, run_id: str) -> RunSummary:
         """A run in one line, as of its last record. Raises `JournalError`."""
-        found = self._found(run_id)
+        found = self._load(run_id)
         return self._summary(found, self._tail(found))
 
     def _summary(self, found: _Found, tail: Place) -> RunSummary:
@@ -231,7 +231,7 @@ class Reader:
     def listed_run(self, run_id: str, is_alive: Callable[[str], bool]) -> RunSummary:
         """A run as a list has it: by its ending, by who drives it, or by what it waits for."""
         try:
-            found = self._found(run_id)
+            found = self._load(run_id)
             summary, row = self._summary(found, self._tail(found)), found.row
         except (JournalError, UsageError):  # this run's trouble must not hide the others
             return replace(NO_RECORDS, run_id=run_id, status="damaged")
@@ -241,7 +241,7 @@ class Reader:
         status = status_of(summary, is_driven=is_driven, is_ready=ready_at is not None)
         return replace(summary, status=status, change=change or 0)
 
-    def _found(self, run_id: str) -> _Found:
+    def _load(self, run_id: str) -> _Found:
         row = self.find(run_id)
         head: Head | JournalCorrupt | None
         try:

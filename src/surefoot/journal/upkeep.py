@@ -59,7 +59,7 @@ def verify(path: Path) -> list[RunFault]:
             told = f"{heads.path}: {heads.unreadable.strerror}; the length of the runs could not be checked"
             found.append(RunFault("", told))
         found += [fault for run_id in ids if (fault := _fault(reader, run_id)) is not None]
-        for _, head in reader.lost().values():
+        for _, head in reader.lost_runs().values():
             told = f"run {head.name}: all of its records are missing"  # where its id is cut, that is all there is
             try:
                 reader.check_not_lost(head.name)

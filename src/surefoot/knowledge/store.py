@@ -199,7 +199,7 @@ class KnowledgeStore:
         rows = [_row(entry, by) for entry in entries]
         db = self._db()
         with transaction(db, self._path):
-            numbers = [self._kept(db, row) for row in rows]
+            numbers = [self._keep(db, row) for row in rows]
         found = self.load(numbers)
         return tuple(found[number] for number in numbers)
 
@@ -219,7 +219,7 @@ class KnowledgeStore:
 
     def search(self, query: str, limit: int) -> tuple[Knowledge, ...]:
         """Entries that hold a word of the query, best first by `bm25`, ties by id; verified or not."""
-        if not (words := asked(query)):
+        if not (words := fts_words(query)):
             return ()
         everything, left = _content(words), self._most_ranked
         telling: list[str] = []  # the rarest words, as many as can be ranked; the others stand in too many entries
@@ -257,7 +257,7 @@ class KnowledgeStore:
 
     def on_topic(self, scopes: Sequence[str], query: str) -> list[Match]:
         """Verified entries at these scopes, and for any language alone, that hold a word of the query; as above."""
-        if not (words := asked(query)):
+        if not (words := fts_words(query)):
             return []
         expression = _content(words)
         places = (*(_place(scope, "") for scope in scopes), _place("", "any"))
@@ -277,7 +277,7 @@ class KnowledgeStore:
             raise UsageError(f"unknown entry {entry_id!r} in the knowledge store {self._path}; a search shows ids")
         row = _row(known, by)
         with transaction(db, self._path):
-            self._kept(db, row)
+            self._keep(db, row)
         return self.load([number])[number]
 
     def close(self) -> None:
@@ -291,7 +291,7 @@ class KnowledgeStore:
             self._opened = connect(self._path)
         return self._opened
 
-    def _kept(self, db: sqlite3.Connection, row: dict[str, object]) -> int:
+    def _keep(self, db: sqlite3.Connection, row: dict[str, object]) -> int:
         """The number of an entry that is in the file now."""
         found: tuple[int, str, int] | None = db.execute(_SAME, row).fetchone()
         if found is None:
@@ -333,7 +333,7 @@ def indexed(text: str) -> str:
     return _RUN.sub(lambda run: f" {' '.join([*_pairs(run[0]), run[0][-1]])} ", _normal(text))
 
 
-def asked(query: str) -> tuple[str, ...]:
+def fts_words(query: str) -> tuple[str, ...]:
     """The words of a query, each quoted for FTS5 so that nothing in it is syntax; at most `MAX_WORDS`, each once."""
     spaced = _RUN.sub(lambda run: f" {' '.join(_pairs(run[0]) or [run[0]])} ", _normal(query))
     words = (word for word in spaced.split() if any(map(str.isalnum, word)))
@@ -347,7 +347,7 @@ def asked(query: str) -> tuple[str, ...]:
 
 def matching(texts: Sequence[str], query: str) -> set[int]:
     """Which texts hold a word of the query, by the index's own rules."""
-    if not (words := asked(query)):
+    if not (words := fts_words(query)):
         return set()
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute(f"CREATE VIRTUAL TABLE one USING fts5(content, tokenize='{TOKENIZER}')")

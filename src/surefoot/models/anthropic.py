@@ -145,7 +145,7 @@ class Anthropic(wire.Wire[_Form]):
         key = "anthropic" if marks else "anthropic/unmarked"
         origin = self.origin if traits.get("reasoning_echo") != "no" else ""
 
-        taken = self.taken(request)
+        taken = self.file_traits(request)
 
         def declare(tool: ToolSpec) -> Json:
             return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
@@ -313,8 +313,8 @@ class AnthropicReply(wire.ReplyStream):
             case "message_start":
                 self._reply = dict(mapping(event.get("message")))
             case "message_delta":
-                usage = {**mapping(self._reply.get("usage")), **_known(mapping(event.get("usage")))}
-                self._reply |= _known(mapping(event.get("delta"))) | {"usage": usage}
+                usage = {**mapping(self._reply.get("usage")), **_without_none(mapping(event.get("usage")))}
+                self._reply |= _without_none(mapping(event.get("delta"))) | {"usage": usage}
             case "message_stop":
                 self.is_over = True
             case "error":
@@ -362,5 +362,5 @@ class AnthropicReply(wire.ReplyStream):
         )
 
 
-def _known(fields: Json) -> Json:
+def _without_none(fields: Json) -> Json:
     return {name: value for name, value in fields.items() if value is not None}

@@ -114,7 +114,7 @@ class _Given:
     environment: Mapping[str, str]
 
     @property
-    def named(self) -> str:
+    def label(self) -> str:
         """The first of what was given, as messages name it; "" for nothing."""
         names = {"base_url": "base URL", "api_key": "key", "headers": "headers", "query": "query", "traits": "traits"}
         return next((told for name, told in names.items() if getattr(self, name)), "")
@@ -163,9 +163,9 @@ def resolve(
     given = _Given(base_url, api_key, headers, query, declared_traits(traits), environment)
     given.check()
     if name == "local" or name.startswith("local:"):
-        if given.named:
+        if given.label:
             raise UsageError(
-                f"{name!r} runs in this process and has no {given.named}: leave it out, or name a server's model"
+                f"{name!r} runs in this process and has no {given.label}: leave it out, or name a server's model"
             )
         if name not in ("local", f"local:{QWEN_CODER.name}"):
             remedy = f"write local (it is {QWEN_CODER.name}), or ollama:… for a model of Ollama's"
@@ -173,22 +173,26 @@ def resolve(
         from surefoot.models.local import LocalModel  # noqa: PLC0415 - an extra, loaded when it is used
 
         return LocalModel.from_default()
-    asked = _asked(name, given, settings or ModelSettings())
+    asked = _make_model(name, given, settings or ModelSettings())
     near = isinstance(asked, HttpModel) and asked.is_near
     return CircuitBreaker(Retried(asked, near=near), waits=waits, circuit=circuit_of(identity_of(asked)))
 
 
-def _asked(name: str, given: _Given, settings: ModelSettings) -> Model:
+def _make_model(name: str, given: _Given, settings: ModelSettings) -> Model:
     """The model itself, without what is around it."""
     if name.lower().startswith(("http://", "https://")):
         base, _, model = name.partition("#")
         if not model:
-            raise UsageError(f"{shown(name)!r} names no model: write http://host:port/v1#model")
+            raise UsageError(f"{redact_url(name)!r} names no model: write http://host:port/v1#model")
         if given.base_url:
-            raise UsageError(f"{shown(name)!r} names its server itself: leave out the base URL, or name only the model")
+            raise UsageError(
+                f"{redact_url(name)!r} names its server itself: leave out the base URL, or name only the model"
+            )
         if "@" in model and ("#" in model or base.count("/") == _SLASHES_OF_A_HOST):
             # the # may be inside a password, which must not become a model's name
-            raise UsageError(f"{shown(name)!r} cannot be read: write # of a password as %23, and a / after the host")
+            raise UsageError(
+                f"{redact_url(name)!r} cannot be read: write # of a password as %23, and a / after the host"
+            )
         name = f"{parse_base_url(base)[0].geturl()}#{model}"
         return _endpoint(name, model, _at(base, PROVIDERS["openai"], given.environment), given)
     provider_name, colon, model = name.partition(":")
@@ -200,8 +204,10 @@ def _asked(name: str, given: _Given, settings: ModelSettings) -> Model:
     from importlib.metadata import entry_points  # noqa: PLC0415  # it takes 15 ms, for a plug-in's name alone
 
     if colon and (entry := next(iter(entry_points(group=ENTRY_POINTS, name=provider_name)), None)) is not None:
-        if given.named:
-            raise UsageError(f"{shown(name)!r} is a plug-in's, which finds its {given.named} by itself: leave it out")
+        if given.label:
+            raise UsageError(
+                f"{redact_url(name)!r} is a plug-in's, which finds its {given.label} by itself: leave it out"
+            )
         try:
             make = cast("Callable[[str, ModelSettings], Model]", entry.load())  # what the entry-point group promises
             return make(model, settings)
@@ -214,7 +220,7 @@ def _asked(name: str, given: _Given, settings: ModelSettings) -> Model:
         provider = _at(given.base_url, PROVIDERS["openai"], given.environment)
         return _endpoint(name, name, provider, given)
     raise UsageError(
-        f"{shown(name)!r} is not a model name that surefoot knows: write provider:model, such as {EXAMPLES}"
+        f"{redact_url(name)!r} is not a model name that surefoot knows: write provider:model, such as {EXAMPLES}"
     )
 
 
@@ -295,20 +301,22 @@ def parse_base_url(url: str) -> tuple[SplitResult, str]:
     """
     parts = _split(url)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError("base_url", shown(url), "a base URL begins with http:// or https:// and names a host")
+        raise ConfigError("base_url", redact_url(url), "a base URL begins with http:// or https:// and names a host")
     try:
         has_port = parts.port != 0
     except ValueError:
         has_port = False
     if not has_port:
-        raise ConfigError("base_url", shown(url), "the port of a base URL that names a host is from 1 to 65535")
+        raise ConfigError("base_url", redact_url(url), "the port of a base URL that names a host is from 1 to 65535")
     if "@" in f"{parts.path}{parts.query}{parts.fragment}":
         # a raw / ? or # ended the host inside a password: what is taken for the host is a user's name
-        raise ConfigError("base_url", shown(url), "write / ? # of a password as %2F %3F %23, and @ of a path as %40")
+        raise ConfigError(
+            "base_url", redact_url(url), "write / ? # of a password as %2F %3F %23, and @ of a path as %40"
+        )
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]), unquote(parts.password or parts.username or "")
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """What an error may show of text that may be a URL with a password, however badly it is written."""
     before, at, rest = url.rpartition("@")
     scheme, mark, _ = before.partition("://")

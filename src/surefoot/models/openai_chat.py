@@ -113,7 +113,7 @@ class OpenAIChat(wire.Wire[_Form]):
         echo = {"no": "", "yes": "reasoning_content"}.get(echo, echo)
         system_role = _SYSTEM_NAMES.get(traits.get("system_role", ""), "system")
         null = traits.get("null_content", "null")
-        taken = self.taken(request)
+        taken = self.file_traits(request)
 
         def declare(tool: ToolSpec) -> Json:
             function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}

@@ -74,7 +74,7 @@ class OpenAIResponses(Wire[Form]):
             shown = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
             return {"type": "function", **shown, "strict": False}
 
-        taken = self.taken(request)
+        taken = self.file_traits(request)
         return Form(
             head(fields, request, "openai_responses", declare),
             f"openai_responses/{origin}/{''.join(sorted(taken))}",

@@ -114,7 +114,7 @@ class Wire(ABC, Generic[FormT_co]):
         Raises `ModelRefused` when `settings.extra` claims a field that is not its own.
         """
 
-    def taken(self, request: ModelRequest) -> frozenset[str]:
+    def file_traits(self, request: ModelRequest) -> frozenset[str]:
         """The traits of the files that go to the model; of others it reads the line in the message."""
         return frozenset(kind for kind in self.files if request.traits.get(kind) != "no")
 

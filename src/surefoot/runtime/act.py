@@ -84,12 +84,12 @@ class Line:
             self._world.tell(signal)
             return
 
-        def told() -> None:
+        def tell() -> None:
             if self._state == "open":
                 self._world.tell(signal)
 
         with suppress(RuntimeError):  # the loop is closed, so nobody watches any more
-            self._loop.call_soon_threadsafe(told)
+            self._loop.call_soon_threadsafe(tell)
 
     async def service(self, key: ServiceKey) -> object:
         self._is_waiting = True
@@ -135,7 +135,7 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
     is_over = False
 
     def once() -> Awaitable[ToolResult]:
-        return tool.call(handed(call), context)
+        return tool.call(own_arguments(call), context)
 
     may_retry = (
         isinstance(own, FunctionTool) and call.spec.may_repeat and not (state.scope and _is_planned(state))
@@ -169,10 +169,10 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
         if isinstance(own, FunctionTool) and (threads := own.threads(context)):
             world.services.used_by(threads)  # a thread cannot be stopped, so its services stay open until it is done
     elapsed_s = max(world.elapsed_s, state.elapsed_s + limit_s) if is_over else world.elapsed_s
-    return (CallEnded(call_id, await fitted(world, result, call, state), elapsed_s),)
+    return (CallEnded(call_id, await fit_result(world, result, call, state), elapsed_s),)
 
 
-def handed(call: Call) -> Mapping[str, object]:
+def own_arguments(call: Call) -> Mapping[str, object]:
     """The arguments for one try, which a tool may keep and change: what was judged stays as it was."""
     given = dict(call.arguments)  # the tool may change what it is given
     return given if _PLAIN.issuperset(map(type, given.values())) else deepcopy(given)
@@ -216,7 +216,7 @@ async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:
     context = context_of(state, call, limit_s, line)
     try:
         with line:
-            asked = partial(after_left, context.idempotency_key, partial(tool.probe, handed(call), context))
+            asked = partial(after_left, context.idempotency_key, partial(tool.probe, own_arguments(call), context))
             found = await within(asked, limit_s, state.config.tool_grace_s, f"the probe of {call.name}")
     except BaseException as error:  # a probe is the user's code: whatever it raises, it could not tell
         if is_stopping(error):
@@ -227,7 +227,7 @@ async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:
             world.services.used_by(own.threads(context))
     if found is None:
         return (DoubtSettled(call_id, "not_done", PROBE, elapsed_s=world.elapsed_s),)
-    result = await fitted(world, found, call, state)
+    result = await fit_result(world, found, call, state)
     return (DoubtSettled(call_id, "done", PROBE, result, world.elapsed_s),)
 
 
@@ -249,7 +249,7 @@ def context_of(state: State, call: Call, limit_s: float, line: Line) -> ToolCall
     return ToolCallContext(state.run_id, call.id, key, max(1, call.attempts), job, operator, left_s, line)
 
 
-async def fitted(world: World, given: object, call: Call, state: State, *, is_whole: bool = False) -> ToolResult:
+async def fit_result(world: World, given: object, call: Call, state: State, *, is_whole: bool = False) -> ToolResult:
     """The result as the journal keeps it: a text over the limit becomes a blob, and the model sees its beginning.
 
     With `is_whole` it is kept whole: it is the answer of the run.

@@ -262,7 +262,7 @@ class Asker:
         messages = [ModelMessage("user", prompt.text)]
         why = ""
         for _ in range(2):
-            message = await self._sent(prompt, messages, limit_s)
+            message = await self._send(prompt, messages, limit_s)
             start, end = message.content.find("{"), message.content.rfind("}")
             try:
                 value: object = orjson.loads(message.content[start : end + 1]) if start >= 0 else None
@@ -277,7 +277,7 @@ class Asker:
             messages += [ModelMessage("assistant", message.content), ModelMessage("user", _AGAIN.format(why=why))]
         return why
 
-    async def _sent(self, prompt: StagePrompt, messages: Sequence[ModelMessage], limit_s: float) -> ModelMessage:
+    async def _send(self, prompt: StagePrompt, messages: Sequence[ModelMessage], limit_s: float) -> ModelMessage:
         part, speaker = self.world.cast.part(self._state, self._role), self._state.speakers[self._role]
         held = self._has_schema and speaker.traits.get("json_schema") != "no"
         request = ModelRequest(
@@ -297,7 +297,7 @@ class Asker:
                 raise
             self._usage += refused.usage
             self._has_schema = False  # the prompt says what the reply has to be
-            return await self._sent(prompt, messages, limit_s)
+            return await self._send(prompt, messages, limit_s)
         self._usage += message.usage
         return message
 

@@ -114,14 +114,14 @@ def run_in_background(work: Coroutine[object, object, T], things: Sequence[Closa
         asyncio.get_running_loop()
     except RuntimeError:
 
-        async def held() -> T:
+        async def run_held() -> T:
             await hold(things)
             try:
                 return await work
             finally:
                 await leave(things)
 
-        return _awaited(held())
+        return _awaited(run_held())
     work.close()
     raise UsageError(
         "an event loop is running here: await `run` or `resume` in place of their `_sync` forms, and `async with`"

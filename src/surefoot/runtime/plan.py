@@ -17,7 +17,7 @@ from surefoot.core.plan.history import execution_context
 from surefoot.core.select.shortlist import CANDIDATES, Hit, blended, meanings, ranked
 from surefoot.core.state.state import Planning, State
 from surefoot.core.text import clean
-from surefoot.tools.call import called, is_async, is_stopping
+from surefoot.tools.call import call_function, is_async, is_stopping
 from surefoot.types.events import Event, InStep, ToolsShortlisted
 from surefoot.types.moves import Evaluate, PlanMove, Shortlist, Wait, Within
 from surefoot.types.plan_events import RunEvaluated, StepStarted
@@ -79,7 +79,7 @@ async def _evaluated(world: World, name: str, state: State, planning: Planning) 
     try:
         async with clock:
             asked = partial(evaluator, execution_context(state, planning))
-            found = await called(asked, {}, on_loop=is_async(evaluator))
+            found = await call_function(asked, {}, on_loop=is_async(evaluator))
             told = ""
     except BaseException as error:  # it is the developer's code
         if is_stopping(error):

@@ -22,7 +22,7 @@ def rules_of(path: Path | str) -> tuple[tuple[Rule, ...], tuple[StandingRule, ..
     Raises `ConfigError` that names the file and the rule for whatever cannot be read whole and as it is meant.
     """
     told = _table(path)
-    return _made(path, told, "rule", rule_from), _made(path, told, "standing", standing_from)
+    return _build_rules(path, told, "rule", rule_from), _build_rules(path, told, "standing", standing_from)
 
 
 def declared_of(path: Path | str) -> dict[str, Declared]:
@@ -71,7 +71,7 @@ def _text(path: Path | str, field: str) -> str:
         raise ConfigError(field, str(path), f"the file cannot be read: {error}; save it as UTF-8") from error
 
 
-def _made(
+def _build_rules(
     path: Path | str, told: Mapping[str, Any], kind: str, make: Callable[[Mapping[str, object]], T]
 ) -> tuple[T, ...]:
     """The rules of one kind. Any: of whatever type TOML gives; each is checked."""

@@ -176,7 +176,7 @@ class RunServices:
         kept = self._kept.get(key)
         if kept is None or kept.has_failed:
             self._kept.pop(key, None)  # so that it takes its place among the others anew
-            kept = self._kept[key] = _Kept.begun(key, cast("Callable[[], object]", value))
+            kept = self._kept[key] = _Kept.begin(key, cast("Callable[[], object]", value))
         outcome = await asyncio.shield(kept.made)  # shielded: one call that gives up leaves it to the others
         if isinstance(outcome, _NotMade):
             raise ToolFailed(
@@ -207,7 +207,7 @@ class _Kept:
         return self.made.done() and isinstance(self.made.result(), _NotMade)
 
     @classmethod
-    def begun(cls, key: ServiceKey, factory: Callable[[], object]) -> _Kept:
+    def begin(cls, key: ServiceKey, factory: Callable[[], object]) -> _Kept:
         kept = cls(asyncio.get_running_loop().create_future(), asyncio.Event())
         kept.task = asyncio.create_task(kept.live(key, factory), name=f"service {key_text(key)}")
         return kept
@@ -215,7 +215,7 @@ class _Kept:
     async def live(self, key: ServiceKey, factory: Callable[[], object]) -> None:
         """Make it, keep it until it is released, close it. Raises nothing but its own cancellation."""
         try:
-            async with _opened(factory) as service:
+            async with _open(factory) as service:
                 self.made.set_result(service)
                 await self.released.wait()
         except BaseException as error:  # a service is the user's code
@@ -247,7 +247,7 @@ class _Kept:
 
 
 @asynccontextmanager
-async def _opened(factory: Callable[[], object]) -> AsyncGenerator[object]:
+async def _open(factory: Callable[[], object]) -> AsyncGenerator[object]:
     """What a factory gives, as long as the context lasts."""
     given = factory()
     if inspect.isawaitable(given):

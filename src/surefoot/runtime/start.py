@@ -26,7 +26,7 @@ from surefoot.types.config import LoopConfig
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.events import Event, IntentAnchored, JournalOrigin, RunForked, RunResumed, RunStarted, Speaker
 from surefoot.types.inner import MADE_BEFORE
-from surefoot.types.settings import written
+from surefoot.types.settings import non_defaults
 from surefoot.types.task import Task
 
 Recipe = tuple[Cast, Mapping[str, str], str, str, LoopConfig]
@@ -61,7 +61,7 @@ def digest_of_recipe(
 ) -> str:
     """What an agent is made of, without its keys, in one line: two of the same digest drive a run alike."""
     models = {role: (one.model, one.call_mode) for role, one in speakers.items()}
-    told = json_text([models, dict(prompts), instructions, reasoner, written(config)], sort_keys=True)
+    told = json_text([models, dict(prompts), instructions, reasoner, non_defaults(config)], sort_keys=True)
     return sha256(told.encode(errors="replace")).hexdigest()[:16]
 
 

@@ -22,7 +22,7 @@ from surefoot.types.messages import ModelMessage
 from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.plan_events import ProposalMade, ProposalRefused
 from surefoot.types.selection import ToolSelectionResult
-from surefoot.types.settings import written
+from surefoot.types.settings import non_defaults
 from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue
 
@@ -81,7 +81,7 @@ def bounded(config: LoopConfig, reasoner: str, before: Planning | None = None) -
 
 
 def _draft(task: Task) -> dict[str, object]:
-    return {"steps": [written(step) for step in task.steps]}
+    return {"steps": [non_defaults(step) for step in task.steps]}
 
 
 def step_templates(task: Task, reasoner: str) -> dict[str, str]:

@@ -57,7 +57,7 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
         await bring_files(world.journal, files)
     display = _Display(world.tell, calls=bool(state.tools.tools)) if world.stream and world.watch else None
     since_s = time.monotonic()
-    reply = _asked(part.model, request, display.emit if display else None)
+    reply = _ask(part.model, request, display.emit if display else None)
     match await reply_of(reply, speaker.model, deadline_s):
         case TraitRefused(trait=trait) as refused if not _is_known(speaker, refused):
             # a caller's own schema may be the reason, which says nothing of others
@@ -95,7 +95,7 @@ MOST_TRAITS = 30
 """Traits learnt in one go after which an endpoint is not asked any more."""
 
 
-async def _asked(model: Model, request: ModelRequest, emit: Emit | None) -> tuple[ModelMessage, int]:
+async def _ask(model: Model, request: ModelRequest, emit: Emit | None) -> tuple[ModelMessage, int]:
     """The reply, and how many requests it took: out of many tools the name comes first (spec/react.md, section 8)."""
     if request.mode != "schema" or len(request.tools.tools) <= MAX_BRANCHES:
         return _writable(await model.send(request, emit)), 1

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import orjson
 
-from surefoot.core.loop.trajectory import kept, learnt, unchanged
+from surefoot.core.loop.trajectory import learnt, merge_paths, unchanged
 from surefoot.core.state.state import State
 from surefoot.journal.side import amend
 from surefoot.types.archive import SideStore
@@ -35,7 +35,7 @@ class Trajectories:
         before = self._paths_of(await self._side.get(PATHS))
         after = unchanged(before, tools)
         if len(after) < len(before):
-            await amend(self._side, PATHS, lambda was: _written(unchanged(self._paths_of(was), tools)))
+            await amend(self._side, PATHS, lambda was: _dump(unchanged(self._paths_of(was), tools)))
         return after
 
     async def remember(self, journal: RunJournal, state: State) -> None:
@@ -45,7 +45,7 @@ class Trajectories:
         today = datetime.now().astimezone().date().isoformat()
         new, failed = learnt(state, await journal.read(), today)
         if new or failed:
-            await amend(self._side, PATHS, lambda was: _written(kept(self._paths_of(was), new, failed)))
+            await amend(self._side, PATHS, lambda was: _dump(merge_paths(self._paths_of(was), new, failed)))
 
     def _paths_of(self, data: bytes) -> Mapping[str, VerifiedPath]:
         if not data:
@@ -61,5 +61,5 @@ class Trajectories:
         return {path.key: path for path in paths}
 
 
-def _written(paths: Mapping[str, VerifiedPath]) -> bytes:
+def _dump(paths: Mapping[str, VerifiedPath]) -> bytes:
     return orjson.dumps([asdict(path) for path in paths.values()], option=orjson.OPT_INDENT_2)

@@ -168,14 +168,14 @@ class UnderWay:
         if not self._has_words:
             first = await self._ended.get()
             ended = [*([first] if first else ()), *self._all_ended()]
-        return await self._told(ended, state)
+        return await self._record(ended, state)
 
-    async def _told(self, ended: Sequence[_Ended], state: State, said: Sequence[Event] = ()) -> Sequence[Event]:
+    async def _record(self, ended: Sequence[_Ended], state: State, said: Sequence[Event] = ()) -> Sequence[Event]:
         """What moves have brought, on record, behind what was said meanwhile; and what is to be heard then."""
         self._turned_s = time.monotonic()
         events = [*said, *await self._recorded(ended)]
         if self._has_words or (self._are_held_back and ended):
-            events += await self._heard(fold(events, state))
+            events += await self._hear(fold(events, state))
         if self._task.cancelling() > self._cancelled_before:
             raise asyncio.CancelledError
         return events
@@ -199,11 +199,11 @@ class UnderWay:
             self.moves, self._effects, ended = frozenset(), set(), []
         if self._is_cut_off:  # by a word, whether or not the move has let that through
             self._task.uncancel()
-        return await self._told(ended, state, said)
+        return await self._record(ended, state, said)
 
     async def _hear_beside(self, state: State) -> None:
         while self._has_words:
-            self._said += await self._heard(fold(self._said, state))
+            self._said += await self._hear(fold(self._said, state))
         self._is_over = any(isinstance(event, RunEnded) for event in self._said)
         if self._is_over and self._alone is not None:
             self._is_cut_off = self._task.cancel()
@@ -236,7 +236,7 @@ class UnderWay:
         await self._recorded(self._all_ended())
         raise asyncio.CancelledError
 
-    async def _heard(self, state: State) -> Sequence[Event]:
+    async def _hear(self, state: State) -> Sequence[Event]:
         """What was said by now, on record in one piece with that it was heard."""
         moves = [one.move if isinstance(one, Within) else one for one in self.moves]
         thinking = any(isinstance(one, Think) for one in moves)

@@ -43,7 +43,7 @@ def dumped(value: object) -> bytes:
     return orjson.dumps(value, default=_plain, option=orjson.OPT_SORT_KEYS)
 
 
-def shown(run: RunSummary) -> dict[str, object]:
+def run_json(run: RunSummary) -> dict[str, object]:
     """A run in one line, as the API tells it. A run in doubt has at least one question."""
     labels = {visible(key): visible(value) for key, value in run.labels.items() if not key.startswith(OWN_LABELS)}
     texts = {name: visible(getattr(run, name)) for name in ("task", "answer", "reason")}

@@ -82,7 +82,7 @@ class Endpoint:
     problems: tuple[str, ...] = ()
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def problem_names(self) -> tuple[str, ...]:
         """The names of all problems that it may answer with."""
         posts = (*_WITH_BODY, "key_reused") if self.method == "POST" else ()
         found = ("no_such_run",) if "{run_id}" in self.path else ()
@@ -98,11 +98,11 @@ class Endpoint:
     async def serve(self, request: Request) -> Response:
         """Serve one request: whose it is, whether they may, what it says. What goes wrong is answered as a problem."""
         try:
-            return await self.handle(await self._asked(request, request.app.state.site))
+            return await self.handle(await self._check_request(request, request.app.state.site))
         except Exception as error:  # noqa: BLE001  # whatever happens is told as a problem, and where it happened is logged
             return problem_of(error).response(request.url.path)
 
-    async def _asked(self, request: Request, site: Site) -> Asked[Any, Any]:  # Any: as `query` and `body` say
+    async def _check_request(self, request: Request, site: Site) -> Asked[Any, Any]:  # Any: as `query` and `body` say
         token = site.keys.token_of(request.headers.get("authorization", ""), peer_of(request))
         request.state.token = token.name
         site.pace.count(token.name)
@@ -279,7 +279,7 @@ def _good(gives: object, schemas: Schemas) -> Json:
 
 def _problems(one: Endpoint) -> Json:
     by_status: dict[int, list[str]] = {}
-    for name in one.told:
+    for name in one.problem_names:
         by_status.setdefault(KINDS[name].status, []).append(name)
     schema = {"$ref": "#/components/schemas/Problem"}
     return {

@@ -80,7 +80,7 @@ class Door:
         scope["state"]["token"] = _NOBODY
         allowed = (origin := headers.get("origin", "").lower()) in self._names.origins and bool(origin)
 
-        async def sent(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -96,10 +96,10 @@ class Door:
         try:
             self._look(scope, headers, is_allowed=allowed)
         except Problem as problem:
-            await problem.response(scope["path"])(scope, receive, sent)
+            await problem.response(scope["path"])(scope, receive, send_with_headers)
         else:
             is_asked = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
-            await (_preflight if is_asked and allowed else self._app)(scope, receive, sent)
+            await (_preflight if is_asked and allowed else self._app)(scope, receive, send_with_headers)
         route = getattr(scope.get("route"), "path", "-")
         took_ms = (time.monotonic() - began) * 1000
         LOG.info("%s %s %d %.1f ms %s", scope["method"], route, status, took_ms, scope["state"]["token"])

@@ -15,7 +15,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from surefoot.server.answers import Problem, dumped, shown
+from surefoot.server.answers import Problem, dumped, run_json
 from surefoot.server.api import Asked
 from surefoot.server.reads import list_events, run_of
 from surefoot.server.shapes import Since, Stretch
@@ -115,7 +115,7 @@ class _Reader:
             run = await self._site.store.summary(self._run_id)
             if run.status == "paused":
                 self._look_at = math.inf
-                await self._write(frame("paused", dumped(shown(run))))
+                await self._write(frame("paused", dumped(run_json(run))))
         if now >= self._wrote_at + PING_S:
             await self._write(PING)
         due = min(self._look_at, self._wrote_at + PING_S, self._signal_at if self._signal_at > now else math.inf)
@@ -162,7 +162,7 @@ async def feed(asked: Asked[Since, None]) -> Response:
                     told = sorted(due.values(), key=lambda run: run.change)
                     due.clear()
                     room.set()
-                    frames = [frame("summary", dumped(shown(run)), run.change) for run in told]
+                    frames = [frame("summary", dumped(run_json(run)), run.change) for run in told]
                     await write(b"".join(frames) or PING)
                     await asyncio.sleep(FEED_S)
                     if not due:

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from surefoot.core.loop.replay import replay
 from surefoot.core.plan.child import owner_of
 from surefoot.journal.codec import encode
-from surefoot.server.answers import JSON_TYPE, STARTED_BY, TENANT, Problem, answer, dumped, own_version, shown
+from surefoot.server.answers import JSON_TYPE, STARTED_BY, TENANT, Problem, answer, dumped, own_version, run_json
 from surefoot.server.api import Asked
 from surefoot.server.shapes import Form, Moment, PlanMoment, Stretch, StretchOfRows, Two, Wanted
 from surefoot.server.sse import record_json
@@ -94,7 +94,7 @@ async def list_runs(asked: Asked[Wanted, None]) -> Response:
     wanted, store = asked.query, asked.site.store
     filter_ = filter_of(asked, wanted)
     page = await store.list(filter_, wanted.cursor, wanted.limit)
-    told: dict[str, object] = {"runs": [shown(run) for run in page.runs], "next": page.next or None}
+    told: dict[str, object] = {"runs": [run_json(run) for run in page.runs], "next": page.next or None}
     if wanted.count:
         counted = await store.count(filter_, MOST_COUNTED + 1)
         told["count"] = counted if counted <= MOST_COUNTED else f"{MOST_COUNTED}+"
@@ -111,7 +111,7 @@ async def show_run(asked: Asked[None, None]) -> Response:
     reading = Reading(site.store, run.run_id)
     waiting = await site.library.waiting(run, reading, run.events)
     waits_for = "agent" if run.status in _STILL and run.agent not in site.agents else ""
-    return answer({**shown(run), "waiting": waiting, "damaged": reading.damaged, "waits_for": waits_for})
+    return answer({**run_json(run), "waiting": waiting, "damaged": reading.damaged, "waits_for": waits_for})
 
 
 async def list_events(asked: Asked[Stretch, None]) -> Response:
@@ -224,7 +224,7 @@ async def compare_runs(asked: Asked[Two, None]) -> Response:
     a, b = await run_of(asked, asked.query.a), await run_of(asked, asked.query.b)
     first, second = [await Reading(asked.site.store, one.run_id).all() for one in (a, b)]
     found = await at_desk(asked, lambda: compare(first, second))
-    return answer({"a": shown(a), "b": shown(b), **_fields(found)})
+    return answer({"a": run_json(a), "b": run_json(b), **_fields(found)})
 
 
 async def show_blob(asked: Asked[Any, None]) -> Response:
@@ -233,11 +233,13 @@ async def show_blob(asked: Asked[Any, None]) -> Response:
     async for piece in Reading(asked.site.store, run.run_id).pieces():
         for record in piece:
             if (found := blobs_of(record.event).get(digest)) is not None:
-                return Response(found or await _kept(asked, digest), media_type="text/plain", headers=_BLOB_HEADERS)
+                return Response(
+                    found or await _blob_bytes(asked, digest), media_type="text/plain", headers=_BLOB_HEADERS
+                )
     raise Problem("no_such_blob", "this run refers to no bytes of that digest")
 
 
-async def _kept(asked: Asked[Any, None], digest: str) -> bytes:
+async def _blob_bytes(asked: Asked[Any, None], digest: str) -> bytes:
     try:
         return await asked.site.store.get_blob(digest)
     except JournalCorrupt:

@@ -13,7 +13,7 @@ import orjson
 from starlette.responses import Response
 
 from surefoot.journal.codec import encode
-from surefoot.server.answers import STARTED_BY, Problem, answer, dumped, shown
+from surefoot.server.answers import STARTED_BY, Problem, answer, dumped, run_json
 from surefoot.server.api import Asked
 from surefoot.server.reads import run_of
 from surefoot.server.shapes import Ended, GoOn, No, Said, Settled, Signature, Tighter, Yes
@@ -77,12 +77,12 @@ async def resume(asked: Asked[None, GoOn]) -> Response:
     """Go on with a run: whoever drives runs of its agent does."""
     run, limits = await run_of(asked), asked.body.limits
     if run.status == "completed":
-        return answer(shown(run))
+        return answer(run_json(run))
     agent = asked.site.agents.get(run.agent)
     if agent is None:
         raise Problem("agent_unknown", f"the agent of this run, {visible(run.agent)!r}, is not served here")
     config = None if limits == Tighter() else tightened(agent, agent.config, limits)
-    posted, is_replayed = await _posted(asked, run, Resume(asked.token.name, config))
+    posted, is_replayed = await _post(asked, run, Resume(asked.token.name, config))
     return _later(run, posted, is_replayed=is_replayed)
 
 
@@ -99,7 +99,7 @@ async def show_word(asked: Asked[None, None]) -> Response:
 
 
 async def _say(asked: Asked[Any, Any], run: RunSummary, word: Word) -> Response:
-    posted, is_replayed = await heard(asked, run, word)
+    posted, is_replayed = await wait_until_heard(asked, run, word)
     if not posted.outcome:
         return _later(run, posted, is_replayed=is_replayed)
     store = asked.site.store
@@ -109,12 +109,12 @@ async def _say(asked: Asked[Any, Any], run: RunSummary, word: Word) -> Response:
     return answer(told, headers=_replayed(is_replayed=is_replayed))
 
 
-async def heard(asked: Asked[Any, Any], run: RunSummary, word: Word) -> tuple[Posted, bool]:
+async def wait_until_heard(asked: Asked[Any, Any], run: RunSummary, word: Word) -> tuple[Posted, bool]:
     """The word once the run has heard it, or after a moment, and whether it was said before under this key.
 
     Raises `Problem` for one that does not count.
     """
-    posted, is_replayed = await _posted(asked, run, word)
+    posted, is_replayed = await _post(asked, run, word)
     if not posted.outcome:
         posted = await speak(asked.site.store, run.run_id, word, key=posted.key, wait_s=asked.site.limits.word_s)
     if posted.outcome not in ("", "applied"):
@@ -128,7 +128,7 @@ async def heard(asked: Asked[Any, Any], run: RunSummary, word: Word) -> tuple[Po
     return posted, is_replayed
 
 
-async def _posted(asked: Asked[Any, Any], run: RunSummary, word: Word) -> tuple[Posted, bool]:
+async def _post(asked: Asked[Any, Any], run: RunSummary, word: Word) -> tuple[Posted, bool]:
     """The word in the inbox, and whether it was there before under this key. Raises `Problem` for a reused one.
 
     Without a key it has one of its own, so that it counts once, whoever goes on with it here.

@@ -74,12 +74,12 @@ class EventStream(Response):
         async def write(data: bytes) -> None:
             await send({"type": "http.response.body", "body": data, "more_body": True})
 
-        async def gone() -> None:
+        async def wait_for_disconnect() -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass
 
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        speaking, leaving = asyncio.ensure_future(self._speak(write)), asyncio.ensure_future(gone())
+        speaking, leaving = asyncio.ensure_future(self._speak(write)), asyncio.ensure_future(wait_for_disconnect())
         try:
             await asyncio.wait((speaking, leaving), return_when=asyncio.FIRST_COMPLETED)
             if speaking.done():

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from surefoot.agent import Agent
 from surefoot.run import new_run_id
-from surefoot.server.answers import OWN_LABELS, STARTED_BY, TENANT, Problem, answer, dumped, shown
+from surefoot.server.answers import OWN_LABELS, STARTED_BY, TENANT, Problem, answer, dumped, run_json
 from surefoot.server.api import Asked
 from surefoot.server.follow import events_stream
 from surefoot.server.reads import run_of
@@ -39,13 +39,13 @@ async def start(asked: Asked[None, Start]) -> Response:
     body = asked.body
     attachments = tuple(one.attachment() for one in body.attachments)
     task = Task(body.task, attachments, steps=body.steps, context=body.context, author=asked.token.speaks_as)
-    run, is_replayed = await begun(asked, body.agent, task, body.labels, body.limits)
+    run, is_replayed = await begin_run(asked, body.agent, task, body.labels, body.limits)
     if body.stream:
         return events_stream(asked, run, 0, {"Location": f"/v1/runs/{run.run_id}"})
     return _answer(run, is_replayed=is_replayed)
 
 
-async def begun(
+async def begin_run(
     asked: Asked[Any, Any], name: str, task: Task, labels: Mapping[str, str] = NO_LABELS, limits: Tighter = NO_LIMITS
 ) -> tuple[RunSummary, bool]:
     """A run of the agent `name` for that task, and whether an earlier request with this key has begun it.
@@ -123,7 +123,7 @@ async def once(
         raise Problem("draining", "this server accepts no new runs", retry_after_s=_RETRY_S)
     request = sha256(dumped([*what, asked.body.model_dump()])).hexdigest() if key else ""
     run_id = sha256(dumped([token.tenant, key])).hexdigest()[:24] if key else new_run_id()
-    if key and (made := await _made(asked, run_id, request, what[1])):
+    if key and (made := await _earlier_run(asked, run_id, request, what[1])):
         return made, True
     waiting = RunFilter(status="queued", labels=(f"{TENANT}={token.tenant}",) if token.tenant else ())
     if await site.store.count(waiting, site.limits.queued) >= site.limits.queued:
@@ -135,7 +135,7 @@ async def once(
         await begin(run_id, {**traced, **labels, **own}, request)
     except (RunExists, RunBusy):  # somebody else has just made it, or is about to
         for _ in range(_LOOKS if key else 0):
-            if made := await _made(asked, run_id, request, what[1]):
+            if made := await _earlier_run(asked, run_id, request, what[1]):
                 return made, True
             await asyncio.sleep(_LOOK_S)
         raise
@@ -143,7 +143,7 @@ async def once(
     return await site.store.summary(run_id), False
 
 
-async def _made(asked: Asked[Any, Any], run_id: str, request: str, at: int) -> RunSummary | None:
+async def _earlier_run(asked: Asked[Any, Any], run_id: str, request: str, at: int) -> RunSummary | None:
     """The run that the same request has made before. Raises `Problem` where it was another request."""
     store = asked.site.store
     try:
@@ -162,4 +162,4 @@ async def _made(asked: Asked[Any, Any], run_id: str, request: str, at: int) -> R
 
 def _answer(run: RunSummary, *, is_replayed: bool) -> Response:
     replayed = {"Idempotency-Replayed": "true"} if is_replayed else {}
-    return answer(shown(run), 202, {"Location": f"/v1/runs/{run.run_id}", **replayed})
+    return answer(run_json(run), 202, {"Location": f"/v1/runs/{run.run_id}", **replayed})

@@ -6,14 +6,14 @@ import json
 from dataclasses import replace
 from typing import assert_never
 
-from surefoot.core.guard.judge import asked_of
+from surefoot.core.guard.judge import policy_call
 from surefoot.core.state.state import State
 from surefoot.core.state.turn import Call
 from surefoot.core.text import json_text
 from surefoot.core.text.urls import redacted
 from surefoot.telling.guard import grounds_lines, question_lines
 from surefoot.telling.row import Details, Pen, Row
-from surefoot.telling.text import Said, count, visible, visible_members, written
+from surefoot.telling.text import Said, count, program_text, visible, visible_members
 from surefoot.types import events as e
 from surefoot.types.outcomes import Allow, Ask, Deny
 from surefoot.types.tools import ToolResult
@@ -73,10 +73,10 @@ def _what(call: Call) -> tuple[Said, Said]:
 
 def call_text(call: Call) -> str:
     """A call as it might be written in a program."""
-    return _shown(call, written(call))
+    return _show(call, program_text(call))
 
 
-def _shown(call: Call, text: str) -> str:
+def _show(call: Call, text: str) -> str:
     """A text of a call; what a task refers to may hold credentials, so those calls show none."""
     return redacted(text) if call.id.startswith("0.") else text
 
@@ -86,7 +86,7 @@ def _arguments(pen: Pen, call: Call) -> Details:
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str))
         for name, value in call.arguments.items()
     )
-    return pen.details(call.name, *(_shown(call, f"{name}: {text}") for name, text in values))
+    return pen.details(call.name, *(_show(call, f"{name}: {text}") for name, text in values))
 
 
 def _judged(pen: Pen, state: State, call: Call, event: e.CallJudged) -> list[Row]:
@@ -100,7 +100,7 @@ def _judged(pen: Pen, state: State, call: Call, event: e.CallJudged) -> list[Row
         case Ask(reason):
             told = ("? ", *what, f"  waits for a person: {reason}{rule}")
             rows = [pen.row("question", *told, style="warn", indent=2, opens=_arguments(pen, call))]
-            asked = asked_of(state, call)
+            asked = policy_call(state, call)
             if question := question_lines(call, event, others=asked.values if asked else ()):
                 more = (pen.row("question", (line, "model"), style="dim", indent=4, whole=True) for line in question)
                 return [*rows, *more]
@@ -115,7 +115,7 @@ def _judged(pen: Pen, state: State, call: Call, event: e.CallJudged) -> list[Row
 
 
 def _result(pen: Pen, state: State, call: Call, result: ToolResult, took_s: float | None) -> Row:
-    content = _shown(call, result.content)
+    content = _show(call, result.content)
     name = f"{call.name}: " if len(state.calls) > 1 else ""
     kind = "" if result.kind in ("ok", "error") else f"{result.kind}: "
     size = f"  … {result.size:,} characters in all" if result.blob else ""

@@ -102,11 +102,11 @@ def _sides(records: Sequence[Recorded], since: int) -> dict[int, Side]:
                 sides[step] = Side(record.seq, visible(model), visible(message.content)[:ROW_CHARS])
             case CallJudged(call_id) | CallReused(call_id) | CallEnded(call_id):
                 if call_id not in calls and (call := owner_of(tale.state, call_id).state.call(call_id)) is not None:
-                    key = f"{visible(call.name)} {call.asked.hex()}"
+                    key = f"{visible(call.name)} {call.trail_key.hex()}"
                     calls[call_id] = (step, Called(f"{key} {seen[key]}", visible(call_text(call))))
                     seen[key] += 1
                 if call_id in calls:
-                    calls[call_id] = (calls[call_id][0], _told(calls[call_id][1], event))
+                    calls[call_id] = (calls[call_id][0], _with_event(calls[call_id][1], event))
             case PlanMade() | PlanEdited():
                 lines = map(step_line, event.plan.steps) if isinstance(event, PlanMade) else (edit_line(event),)
                 side = sides.setdefault(step, Side(record.seq, "", ""))
@@ -119,7 +119,7 @@ def _sides(records: Sequence[Recorded], since: int) -> dict[int, Side]:
     return sides
 
 
-def _told(call: Called, event: CallJudged | CallReused | CallEnded) -> Called:
+def _with_event(call: Called, event: CallJudged | CallReused | CallEnded) -> Called:
     match event:
         case CallJudged(decision=decision, rule=rule, by=by):
             return replace(call, verdict=decision.kind + (f" [{rule}]" if rule else "") + (f" by {by}" if by else ""))

@@ -93,7 +93,7 @@ class _Telling:
             case OfTree():
                 return self._stage(tree_lines(event))
             case e.ReferencesFound() | e.PreHydrationComplete() | e.ConventionsRead():
-                return self._found(event)
+                return self._prefetch_rows(event)
             case e.StepLimitReached(attempts=attempts, reason=reason, action=action):
                 told = (f"! {reason}  ({attempts}; {action})",)
                 return [self._pen.row("limit", *told, style="warn", indent=2)]
@@ -157,7 +157,7 @@ class _Telling:
             *(self._pen.row("warning", (one, "tool"), style="warn", indent=2) for one in loud),
         ]
 
-    def _found(self, event: e.ReferencesFound | e.PreHydrationComplete | e.ConventionsRead) -> list[Row]:
+    def _prefetch_rows(self, event: e.ReferencesFound | e.PreHydrationComplete | e.ConventionsRead) -> list[Row]:
         told: list[str]
         match event:
             case e.ReferencesFound(calls=calls):
@@ -206,9 +206,9 @@ class _Telling:
         told += " · last word" if event.want == "answer" else ""
         rows = [self._pen.row("reply", told, style="head", took_s=took_s, folded=True)]
         rows += self._page("(reasoning) ", event.message.reasoning)
-        return rows if turn is None else [*rows, *self._said(turn), *self._trouble(turn)]
+        return rows if turn is None else [*rows, *self._reply_rows(turn), *self._trouble(turn)]
 
-    def _said(self, turn: Turn) -> list[Row]:
+    def _reply_rows(self, turn: Turn) -> list[Row]:
         """What a model said; of one of two, that it spoke is told in any case, if it makes calls."""
         said, speaker = said_of(turn, is_tagged=self._state.reasoner in TAGGED), whose(turn.role)
         if not said and not (speaker and turn.calls):

@@ -114,7 +114,7 @@ def text_part(text: str) -> Mapping[str, str]:
     return {"type": "text", "content": cut(text)}
 
 
-def said(message: ModelMessage) -> str:
+def reply_json(message: ModelMessage) -> str:
     """A reply as the conventions write it, as JSON."""
     calls = [
         {

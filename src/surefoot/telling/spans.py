@@ -34,7 +34,7 @@ from surefoot.telling.span_records import (
     mark_of,
     model_named,
     place_of,
-    said,
+    reply_json,
     span_id,
     text_part,
     used,
@@ -92,12 +92,12 @@ class Spans:
                 calls = [key for key in self.open if key.startswith("call ")]
                 made = [one for key in calls for one in self._over(key, self._driven)]
                 waited = {"surefoot.paused.s": round(max(0.0, record.at - self._driven), 6), "surefoot.by": by}
-                self._noted(_RUN, SpanEvent("surefoot.paused", self._driven, waited))
+                self._note(_RUN, SpanEvent("surefoot.paused", self._driven, waited))
             case _:
-                made = self._made(event, record, around, step_id, before)
+                made = self._of_event(event, record, around, step_id, before)
                 if (mark := mark_of(event, self._content)) is not None:
                     is_of_plan = mark[0].startswith("surefoot.plan")
-                    self._noted(_PLAN if is_of_plan else around, SpanEvent(mark[0], record.at, mark[1]))
+                    self._note(_PLAN if is_of_plan else around, SpanEvent(mark[0], record.at, mark[1]))
                 made += self._steps_over(record.at)
         self._at, self._is_word = record.at, is_word(told)
         self._driven = self._driven if self._is_word else record.at
@@ -107,7 +107,7 @@ class Spans:
         """What is still open, as it ends when nobody drives the run any more: at the last record, or later."""
         return [one for key in reversed(tuple(self.open)) for one in self._over(key, max(at, self._at))]
 
-    def _made(self, event: e.Event, record: Recorded, around: str, step_id: str, before: State) -> list[SpanRecord]:
+    def _of_event(self, event: e.Event, record: Recorded, around: str, step_id: str, before: State) -> list[SpanRecord]:
         """What an event inside a run begins and ends. `before` is the run's state, to which it happens."""
         at = record.at
         match event:
@@ -117,12 +117,12 @@ class Spans:
                 return [self._chat(event, record, around, _of(before, step_id))]
             case ProposalMade():
                 span = self._span(self._at, record.seq, _RUN, names.PLAN, {})
-                begun = [] if _PLAN in self.open else [self._begun(_PLAN, span)]
+                begun = [] if _PLAN in self.open else [self._open(_PLAN, span)]
                 return [*begun, *([self._chat(event, record, _PLAN, before)] if event.by == "model" else [])]
             case StepStarted(name, attempt) if not step_id:
                 given = {"surefoot.step.id": name, "surefoot.attempt": attempt}
                 parent = _PLAN if _PLAN in self.open else _RUN
-                return [self._begun(f"step {name}", self._span(at, record.seq, parent, f"surefoot.step {name}", given))]
+                return [self._open(f"step {name}", self._span(at, record.seq, parent, f"surefoot.step {name}", given))]
             case e.CallStarted(call_id, attempt):
                 return [self._call(call_id, attempt, record, around, _of(self.state, step_id))]
             case e.CallEnded(call_id, result):
@@ -175,9 +175,9 @@ class Spans:
         span = self._span(at, 0, "", names.INVOKE_AGENT, given)
         trace_id, parent_id = self._under or (span.trace_id, "")
         links = (place_of(before),) if before else ()
-        return self._begun(_RUN, replace(span, trace_id=trace_id, parent_id=parent_id, links=links))
+        return self._open(_RUN, replace(span, trace_id=trace_id, parent_id=parent_id, links=links))
 
-    def _begun(self, key: str, span: SpanRecord) -> SpanRecord:
+    def _open(self, key: str, span: SpanRecord) -> SpanRecord:
         self.open[key] = span
         return span
 
@@ -215,7 +215,7 @@ class Spans:
         }
         if spec is None or not (spec.may_repeat or spec.delegates):
             self._doubtful.add(f"call {call_id}")
-        return self._begun(
+        return self._open(
             f"call {call_id}", self._span(record.at, record.seq, around, f"{names.EXECUTE_TOOL} {name}", given)
         )
 
@@ -244,7 +244,7 @@ class Spans:
         if reply is not None:
             given |= {names.RESPONSE_MODEL: reply.model, names.FINISH_REASONS: (reply.finish_reason,)}
             given |= {"surefoot.attempts": reply.attempts, **used(reply.usage)}
-            given |= {names.OUTPUT_MESSAGES: said(reply)} if self._content else {}
+            given |= {names.OUTPUT_MESSAGES: reply_json(reply)} if self._content else {}
         given |= {
             names.OPERATION: names.CHAT,
             names.PROVIDER: provider,
@@ -286,7 +286,7 @@ class Spans:
             )
         ]
 
-    def _noted(self, key: str, event: SpanEvent) -> None:
+    def _note(self, key: str, event: SpanEvent) -> None:
         key = key if key in self.open else _RUN
         if (span := self.open.get(key)) is not None:
             self.open[key] = replace(span, events=(*span.events, event))
@@ -308,7 +308,7 @@ class Spans:
             "surefoot.run.calls": state.calls_made,
             **used(state.usage),
             names.ERROR_TYPE: (reason or "_OTHER") if isinstance(ending, Failed) else "",
-            names.OUTPUT_MESSAGES: said(ModelMessage("assistant", answer)) if self._content and answer else "",
+            names.OUTPUT_MESSAGES: reply_json(ModelMessage("assistant", answer)) if self._content and answer else "",
         }
         return given, ending.detail if isinstance(ending, Failed) else ""
 

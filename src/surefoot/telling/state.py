@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
-from surefoot.core.guard.judge import asked_of
+from surefoot.core.guard.judge import policy_call
 from surefoot.core.loop.inbox import digest_of_call
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.plan.accept import PLAN, waiting
@@ -22,7 +22,7 @@ from surefoot.core.state.turn import Call
 from surefoot.telling.guard import question_lines
 from surefoot.telling.plan import edit_line, step_line
 from surefoot.telling.tale import Tale
-from surefoot.telling.text import Line, Style, one_line, visible, visible_members, written
+from surefoot.telling.text import Line, Style, one_line, program_text, visible, visible_members
 from surefoot.types.outcomes import ALLOWED, Ask, Cancelled
 from surefoot.types.usage import Usage
 
@@ -108,7 +108,7 @@ def lines_of(tale: Tale, call: Call) -> list[Line]:
     """The question about a call that waits for a person, as it is shown everywhere; of a limit, what waits."""
     if call.id == PLAN:
         return plan_question(tale.state)
-    lines = [Line(visible(written(call)), "head")]
+    lines = [Line(visible(program_text(call)), "head")]
     since = tale.asked.get(call.id)
     if call.is_in_doubt:
         return [*lines, Line("it was interrupted, and nobody knows whether it took effect", "warn")]
@@ -116,7 +116,7 @@ def lines_of(tale: Tale, call: Call) -> list[Line]:
         reason: str = getattr(call.decision, "reason", "") if "/" in call.id else ""
         return lines + [Line(visible(reason), "warn")] * bool(reason)
     verdict = since.verdict
-    asked = asked_of(owner_of(since.before, call.id).state, call)
+    asked = policy_call(owner_of(since.before, call.id).state, call)
     reason = verdict.decision.reason if isinstance(verdict.decision, Ask) else ""
     values = asked.values if asked else ()
     return [*lines, Line(visible(reason), "warn"), *below(question_lines(call, verdict, since.asked_before, values))]

@@ -62,10 +62,10 @@ class Tale:
             child = planning.children.get(step_id) if planning is not None else None
             child = child if child is not None else fold((event.event,), self.inner.get(step_id, EMPTY))
             changes["inner"] = {**self.inner, step_id: child}
-        changes |= self._noted(inner_event(record), record)
+        changes |= self._note(inner_event(record), record)
         return changed(self, **changes)
 
-    def _noted(self, event: e.Event, record: Recorded) -> dict[str, object]:
+    def _note(self, event: e.Event, record: Recorded) -> dict[str, object]:
         """What changes of times and questions by an event of the run, or of one of its steps."""
         match event:
             case e.RunStarted() | e.RunResumed() | e.DriverChanged():

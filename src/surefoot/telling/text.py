@@ -124,7 +124,7 @@ def tokens(usage: Usage) -> str:
     return f"{about}{usage.input_tokens:,} + {usage.output_tokens:,} tokens"
 
 
-def written(call: Call) -> str:
+def program_text(call: Call) -> str:
     """A call as it might be written in a program."""
     values = ((name, json.dumps(value, ensure_ascii=False, default=str)) for name, value in call.arguments.items())
     return f"{call.name}({', '.join(f'{name}={value}' for name, value in values)})"

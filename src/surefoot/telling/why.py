@@ -13,7 +13,7 @@ from surefoot.core.gate.origins import endorsed_by, listed_in
 from surefoot.core.gate.rules import Asked
 from surefoot.core.gate.verdict import POLICIES
 from surefoot.core.guard.judge import POLICIES as FIRST
-from surefoot.core.guard.judge import asked_of
+from surefoot.core.guard.judge import policy_call
 from surefoot.core.loop.inbox import digest_of_call
 from surefoot.core.plan.child import owner_of
 from surefoot.core.state.state import State
@@ -22,7 +22,7 @@ from surefoot.core.text.look import in_full
 from surefoot.telling.guard import Value, grounds_lines, question_lines, stage_lines, value_line, values_of
 from surefoot.telling.state import below
 from surefoot.telling.tale import NO_TALE, Tale, inner_event, tale_of
-from surefoot.telling.text import Line, Style, one_line, visible, visible_members, written
+from surefoot.telling.text import Line, Style, one_line, program_text, visible, visible_members
 from surefoot.types.errors import UsageError
 from surefoot.types.events import CallEnded, CallJudged
 from surefoot.types.outcomes import Ask
@@ -90,7 +90,7 @@ def why(records: Sequence[Recorded], call_id: str, start: Tale = NO_TALE) -> Why
     call = state.call(call_id)
     if call is None:
         raise UsageError(f"record {at} judges call {call_id!r}, which no record before it makes")
-    asked = asked_of(state, call)
+    asked = policy_call(state, call)
     ended = {one.call_id: r.seq for r in records[:at] if isinstance(one := inner_event(r), CallEnded)}
     later = (
         Later(one.decision.kind, visible(one.by), record.seq)
@@ -153,7 +153,7 @@ def _covers(call: Call, verdict: CallJudged, asked: Asked | None) -> tuple[Cover
 
 
 def _lines(made: Why, state: State, call: Call, verdict: CallJudged) -> list[Line]:
-    lines = [Line(f"{visible(written(call))}  #{call.id} · judged by record {made.judged_at}", "head")]
+    lines = [Line(f"{visible(program_text(call))}  #{call.id} · judged by record {made.judged_at}", "head")]
     lines += map(_policy, made.policies[: len(FIRST)])
     if len(made.policies) == len(FIRST):
         lines.append(Line("the gate is off, so nothing else was asked", "dim", 2))

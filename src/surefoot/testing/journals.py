@@ -33,7 +33,7 @@ class _AroundStore:
         self.origin, self.rows, self.adopt, self.sweep = store.origin, store.rows, store.adopt, store.sweep
         self.subscribe, self.changes = store.subscribe, store.changes
         self.renew, self.put_blob = store.renew, store.put_blob
-        settled = self._settled
+        settled = self._after_writes
         self.fork, self.delete, self.claim = settled(store.fork), settled(store.delete), settled(store.claim)
         self.runs, self.list, self.count = settled(store.runs), settled(store.list), settled(store.count)
         self.summary, self.beginning = settled(store.summary), settled(store.beginning)
@@ -47,12 +47,12 @@ class _AroundStore:
         await self.settle()
         await self._store.aclose()
 
-    def _settled(self, call: Callable[P, CoroutineType[Any, Any, T]]) -> Callable[P, CoroutineType[Any, Any, T]]:
-        async def made(*args: P.args, **keywords: P.kwargs) -> T:
+    def _after_writes(self, call: Callable[P, CoroutineType[Any, Any, T]]) -> Callable[P, CoroutineType[Any, Any, T]]:
+        async def make(*args: P.args, **keywords: P.kwargs) -> T:
             await self.settle()
             return await call(*args, **keywords)
 
-        return made
+        return make
 
 
 class CheckedJournal(_AroundStore):

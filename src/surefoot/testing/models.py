@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Literal, assert_never, cast, get_args
 
 from surefoot.core.text import json_text
-from surefoot.tools.call import called, is_async
+from surefoot.tools.call import call_function, is_async
 from surefoot.types.errors import ModelError, ModelTimeout, ModelUnreachable
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, NativeCall, TextDelta, Usage
 from surefoot.types.ports import Model
@@ -52,7 +52,7 @@ class FunctionModel:
         self.requests.append(request)
         is_on_loop = request.deadline_s is None or is_async(self._reply)
         asked = partial(self._reply, request)
-        reply = cast("Scripted", await called(asked, {}, on_loop=is_on_loop))  # what the function promises
+        reply = cast("Scripted", await call_function(asked, {}, on_loop=is_on_loop))  # what the function promises
         if isinstance(reply, ModelError):
             raise reply
         if isinstance(reply, Mapping):

@@ -92,7 +92,7 @@ class PlayedStore(CheckedJournal):
         self._tapes: list[Tape] = []
         with closing(connect(path, make=False)) as db:
             reader = Reader(db, path)
-            for info in reader.listed(_MOST_RUNS, lambda _: False)[::-1]:
+            for info in reader.newest(_MOST_RUNS, lambda _: False)[::-1]:
                 records, wrong = reader.load(info.run_id, 0)
                 if wrong is not None:
                     raise wrong
@@ -111,12 +111,12 @@ class PlayedStore(CheckedJournal):
         tapes = [tape for tape in self._tapes if tape.parent == _started(tape).follows == follows]
         of_task = [tape for tape in tapes if not tape.is_taken and _started(tape).task == started.task]
         if not of_task:
-            held = ", ".join(dict.fromkeys(map(_named, tapes)))
+            held = ", ".join(dict.fromkeys(map(_title, tapes)))
             raise self.miss(f"no (further) run of the task {_short(started.task)}; there are {held}")
         tape = next((tape for tape in of_task if _played_by(_started(tape)) == _played_by(started)), None)
         if tape is None:
             was = _played_by(_started(of_task[0]))
-            raise self.miss(f"{_named(of_task[0])} was recorded with {was}, not with {_played_by(started)}")
+            raise self.miss(f"{_title(of_task[0])} was recorded with {was}, not with {_played_by(started)}")
         if started.follows:
             tape.advance(tape.events.index(_started(tape)))
         self._play(run_id, tape)
@@ -127,13 +127,13 @@ class PlayedStore(CheckedJournal):
         of = self._playing[forked.parent]
         there = [t for t in self._tapes if not t.is_taken and t.parent == of.run_id and _fork_at(t, forked.at)]
         if not there:
-            raise self.miss(f"no (further) fork of {_named(of)} at {forked.at}")
+            raise self.miss(f"no (further) fork of {_title(of)} at {forked.at}")
         models = _models_after(fold(there[0].events[: forked.at]), forked)
         tape = next(
             (t for t in there if _models_after(fold(t.events[: forked.at]), _fork_at(t, forked.at)) == models), None
         )
         if tape is None:
-            raise self.miss(f"no fork of {_named(of)} at {forked.at} was recorded with {models}")
+            raise self.miss(f"no fork of {_title(of)} at {forked.at} was recorded with {models}")
         tape.advance(forked.at)
         self._play(run_id, tape)
         return tape
@@ -142,9 +142,9 @@ class PlayedStore(CheckedJournal):
         """What was recorded and is not played, in words; "" when all of it is."""
         for tape in self._tapes:
             if not tape.is_taken:
-                return f"{_named(tape)} was recorded and is not played"
+                return f"{_title(tape)} was recorded and is not played"
             if tape.at < len(tape.events) and not next_moves(fold(tape.events)):  # one that was broken off has no end
-                return f"{_named(tape)} was recorded up to record {len(tape.events)}, and is played to {tape.at}"
+                return f"{_title(tape)} was recorded up to record {len(tape.events)}, and is played to {tape.at}"
         return ""
 
     def speaker(self, name: str, call_mode: str) -> e.Speaker:
@@ -196,11 +196,11 @@ class PlayedRun(AroundRun):
                 before, now = _models_after(tape.state, was), _models_after(tape.state, event)
                 if before == now:
                     continue  # of how a run is taken up, counts who plays in it, and what the model is shown of it
-                raise self.store.miss(f"record {at} of {_named(tape)} was with {before}, is with {now}")
+                raise self.store.miss(f"record {at} of {_title(tape)} was with {before}, is with {now}")
             if tape.get(at) is None and not isinstance(event, e.RunResumed | e.RunForked) and not _is_cancelled(event):
                 raise await self.broken_off()
             told = differing(encoded(was) if was else "nothing", encoded(event))
-            raise self.store.miss(f"record {at} of {_named(tape)} {told}")
+            raise self.store.miss(f"record {at} of {_title(tape)} {told}")
         stands = await self._journal.append(events, *given, **more)
         self.tape.advance(len(events))
         return stands
@@ -211,7 +211,7 @@ class PlayedRun(AroundRun):
             async with asyncio.timeout(self.store.patience_s):
                 await asyncio.Event().wait()
         tape = self.tape
-        return self.store.miss(f"{_named(tape)} was broken off at record {tape.at}, and now it goes on")
+        return self.store.miss(f"{_title(tape)} was broken off at record {tape.at}, and now it goes on")
 
     async def turn_of(self, at: int) -> None:
         """Return when all records before that one are played."""
@@ -221,7 +221,7 @@ class PlayedRun(AroundRun):
                     await self.tape.moved.wait()
         except TimeoutError:
             tape = self.tape
-            what = f"{_named(tape)} went on with a {tape.events[tape.at].type} at record {tape.at}, which does not come"
+            what = f"{_title(tape)} went on with a {tape.events[tape.at].type} at record {tape.at}, which does not come"
             raise self.store.miss(what) from None
 
 
@@ -257,7 +257,7 @@ class PlayedHands(LiveHands):
         event = tape.get(tape.at)
         if event is None:
             raise await self._run.broken_off()
-        step = f"step {move.step} of {_named(tape)}"
+        step = f"step {move.step} of {_title(tape)}"
         if not isinstance(event, e.ModelReplied | e.ModelFailed | e.ModelTraitLearnt):
             raise miss(f"in {step} a model is asked, where there was a {event.type}")
         then = tape.state
@@ -304,7 +304,7 @@ def _started(tape: Tape) -> e.RunStarted:
     return next(event for event in reversed(tape.events) if isinstance(event, e.RunStarted))  # every run begins with it
 
 
-def _named(tape: Tape) -> str:
+def _title(tape: Tape) -> str:
     return f"the run of {_short(_started(tape).task)}"
 
 

@@ -64,7 +64,7 @@ def calculate(expression: str) -> str:
     if odd := next((each for each in text if not each.isascii()), ""):
         raise ToolFailed(f"The expression cannot be worked out: it holds {odd!r}. Write it with ASCII signs.")
     try:
-        return _shown(_value(ast.parse(text, mode="eval").body, text))
+        return _show(_value(ast.parse(text, mode="eval").body, text))
     except _Wrong as error:
         why = str(error)
     except ZeroDivisionError:
@@ -225,7 +225,7 @@ def _bounded(value: Number) -> Number:
     return value
 
 
-def _shown(value: Number) -> str:
+def _show(value: Number) -> str:
     """Whole numbers and decimals that end in full, all else rounded."""
     if isinstance(value, float):
         if not math.isfinite(value):

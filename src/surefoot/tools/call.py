@@ -84,12 +84,12 @@ def is_async(fn: Callable[..., object]) -> bool:
     return any(inspect.iscoroutinefunction(each) for each in (fn, inner, getattr(inner, "__call__", None)))  # noqa: B004  # the method itself is asked
 
 
-async def called(fn: Callable[..., object], keywords: Mapping[str, object], *, on_loop: bool) -> object:
+async def call_function(fn: Callable[..., object], keywords: Mapping[str, object], *, on_loop: bool) -> object:
     """What `fn(**keywords)` gives, awaited if it can be; on the loop, or in a thread with this task's context.
 
     Raises what `fn` raises. When cancelled, a thread cannot be stopped: it ends by itself and its result is lost.
     """
-    value = fn(**keywords) if on_loop else await asyncio.wrap_future(begun(fn, keywords))
+    value = fn(**keywords) if on_loop else await asyncio.wrap_future(start_in_thread(fn, keywords))
     return await value_of(value)
 
 
@@ -98,7 +98,7 @@ async def called_within(fn: Callable[..., object], keywords: Mapping[str, object
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     since_s = loop.time()
     try:
-        return await called(fn, keywords, on_loop=True)
+        return await call_function(fn, keywords, on_loop=True)
     finally:
         took_s = loop.time() - since_s
         if took_s > limit_s and task is not None and not task.cancelling():  # else it would have been cancelled by now
@@ -109,7 +109,7 @@ async def called_within(fn: Callable[..., object], keywords: Mapping[str, object
             )
 
 
-def begun(fn: Callable[..., object], keywords: Mapping[str, object]) -> Future[object]:
+def start_in_thread(fn: Callable[..., object], keywords: Mapping[str, object]) -> Future[object]:
     """Let a thread run `fn(**keywords)` with this task's context. `value_of` opens what the future holds in the end."""
 
     def outcome() -> object:
@@ -362,12 +362,12 @@ class Attempts:
         """The attempt at the call of that key that has not ended yet."""
         return _RUNNING.get((os.getpid(), self._function, key))
 
-    async def made(self, key: str, fn: Callable[..., object], keywords: Mapping[str, object]) -> object:
+    async def run(self, key: str, fn: Callable[..., object], keywords: Mapping[str, object]) -> object:
         """What `fn(**keywords)` gives, run in a thread under that key; raises what it raises.
 
         A call that is cancelled before its thread begins does not run. Later its thread ends by itself.
         """
-        attempt, place = begun(fn, keywords), (os.getpid(), self._function, key)
+        attempt, place = start_in_thread(fn, keywords), (os.getpid(), self._function, key)
         _RUNNING[place] = attempt
         attempt.add_done_callback(partial(_ended, place))
         return await value_of(await asyncio.wrap_future(attempt))

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
 
-from surefoot.tools.call import PROBE_OF, Attempts, NotBegun, awaited, called, called_within, failure, is_async
+from surefoot.tools.call import PROBE_OF, Attempts, NotBegun, awaited, call_function, called_within, failure, is_async
 from surefoot.tools.results import returns_schema, text_of, with_files
 from surefoot.tools.schema import Convert, arguments_of
 from surefoot.tools.signature import REQUIRED, Parameters, is_text, read_docstring, read_signature, resolve, returned
@@ -136,7 +136,7 @@ class FunctionTool(Generic[P, R]):
             if self._on_loop:
                 value = await called_within(self._fn, keywords, self.name, context.deadline_s or math.inf)
             else:
-                value = await self._attempts.made(context.idempotency_key, self._fn, keywords)
+                value = await self._attempts.run(context.idempotency_key, self._fn, keywords)
         except Exception as error:  # noqa: BLE001  # the edge: whatever a tool raises is for the model to read
             return failure(error)
         return _rendered(value)
@@ -161,9 +161,9 @@ class FunctionTool(Generic[P, R]):
         given |= {each.name: sent[each.name] for each in (*asked.model, *asked.absent) if each.name in sent}
         given |= await _provided({**untyped, **asked.injected}.items(), context)
         if is_async(self._probe):
-            value = await called(self._probe, given, on_loop=True)
+            value = await call_function(self._probe, given, on_loop=True)
         else:
-            value = await self._probes.made(context.idempotency_key, self._probe, given)
+            value = await self._probes.run(context.idempotency_key, self._probe, given)
         return None if value is None else _rendered(value)
 
     def threads(self, context: ToolCallContext) -> tuple[Future[object], ...]:

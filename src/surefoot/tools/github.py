@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from surefoot.core.text import at, clean, shortened
 from surefoot.tools import web
-from surefoot.tools.call import ToolFailed, called, code_of, failure
+from surefoot.tools.call import ToolFailed, call_function, code_of, failure
 from surefoot.tools.function import tool
 from surefoot.tools.page import MAX_WIRE_BYTES
 from surefoot.types.errors import ConfigError
@@ -121,7 +121,7 @@ class _Api:
         """The text of an issue or pull request, or what went wrong; the token in neither."""
         try:
             async with asyncio.timeout(self.timeout_s):
-                text, source = await self._told(kind, reference)
+                text, source = await self._fetch_item(kind, reference)
         except TimeoutError:
             return ToolResult(f"No complete answer within {self.timeout_s:g} s.", kind="timeout", infrastructure=True)
         except ToolFailed as error:
@@ -129,7 +129,7 @@ class _Api:
             return failure(ToolFailed(told, infrastructure=error.infrastructure, code=error.code))
         return ToolResult(text, source=self._without_token(source))
 
-    async def _told(self, kind: str, reference: str) -> tuple[str, str]:
+    async def _fetch_item(self, kind: str, reference: str) -> tuple[str, str]:
         if (found := _REFERENCE.fullmatch(reference.strip())) is None:
             raise ToolFailed(f"{reference[:100]!r} is not the number of a GitHub {kind}. Give the number alone.")
         repository, number = found["repository"] or self.repository, int(found["number"])
@@ -178,7 +178,7 @@ class _Api:
             raise _refused(answer, what, has_token=bool(self.token))
         data = answer.body.data.replace(self.token.encode(), b"[token]") if self.token else answer.body.data
         try:
-            return await called(json.loads, {"s": data}, on_loop=False), str(answer.url)
+            return await call_function(json.loads, {"s": data}, on_loop=False), str(answer.url)
         except (ValueError, RecursionError):
             fault = ToolFailed(f"{self.base.host} did not answer with JSON for {what}. Is base_url a GitHub API?")
         raise fault  # out here the error with the whole text does not cling to it

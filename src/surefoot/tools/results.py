@@ -83,7 +83,7 @@ def text_of(value: object) -> str:
         case _:
             pass
     try:
-        text = orjson.dumps(value, default=_known, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+        text = orjson.dumps(value, default=_default, option=orjson.OPT_SERIALIZE_NUMPY).decode()
         if "null" in text and _has_word(plain := _plain(value, ())):  # which `null` was written for
             return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError, AttributeError):  # what orjson raises for what it cannot write
@@ -150,7 +150,7 @@ class _HoldsItself(Exception):
     """A container was met again inside itself."""
 
 
-def _known(value: object) -> object:
+def _default(value: object) -> object:
     """What orjson does not write by itself, one step nearer to JSON."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _described(cast("bytes", value))  # all three have a size in bytes
@@ -211,7 +211,7 @@ def _plain(value: object, above: tuple[int, ...]) -> object:
     nearer: object = value
     if type(value) not in (list, tuple, dict):
         try:
-            nearer = _known(value)
+            nearer = _default(value)
         except Exception:  # noqa: BLE001  # foreign `model_dump`, `keys` and `__iter__` run here
             nearer = _storable(_name(value))
     if isinstance(nearer, dict):

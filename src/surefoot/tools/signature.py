@@ -254,7 +254,7 @@ def service_for(annotation: object, known: Set[ServiceKey]) -> ServiceKey | None
     if not found:
         found = {key: None for part, name in parts if (key := _known_for(part, name, known)) is not None}
     if len(found) > 1:
-        raise Unclear(f"it may mean {_listed(found)}; annotate it with one of them")
+        raise Unclear(f"it may mean {_keys_text(found)}; annotate it with one of them")
     return next(iter(found), None)
 
 
@@ -334,9 +334,9 @@ def _known_for(part: object, name: str, known: Set[ServiceKey]) -> ServiceKey | 
     below = [key for key in known if part in (key[0] if isinstance(key, tuple) else key).__mro__]
     same_name = [key for key in below if (key[1] if isinstance(key, tuple) else "") == name]
     if len(same_name) > 1:
-        raise Unclear(f"{key_text(exact)} may mean {_listed(same_name)}; annotate it with one of them")
+        raise Unclear(f"{key_text(exact)} may mean {_keys_text(same_name)}; annotate it with one of them")
     if not same_name and below and not name:
-        raise Unclear(f'{_listed(below)} is registered by name only; say which with Annotated[T, Inject("name")]')
+        raise Unclear(f'{_keys_text(below)} is registered by name only; say which with Annotated[T, Inject("name")]')
     return same_name[0] if same_name else None
 
 
@@ -346,5 +346,5 @@ def _exact(part: object, name: str) -> ServiceKey | None:
     return (part, name) if name else part
 
 
-def _listed(keys: Iterable[ServiceKey]) -> str:
+def _keys_text(keys: Iterable[ServiceKey]) -> str:
     return " or ".join(sorted(map(key_text, keys)))

@@ -16,7 +16,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import TYPE_CHECKING
 
 from surefoot.telemetry import traced
-from surefoot.tools.call import ToolFailed, called, code_of
+from surefoot.tools.call import ToolFailed, call_function, code_of
 from surefoot.tools.function import tool
 from surefoot.tools.page import ENCODINGS, Body, read_body, text_of_body
 from surefoot.types.errors import ConfigError
@@ -101,7 +101,7 @@ def web_fetch_tool(
                     raise ToolFailed(f"{why}.", infrastructure=overloaded, code=code_of(answer.status))
                 # In a thread: megabytes of text take a good part of a second.
                 kind = answer.headers.get("Content-Type", "")
-                text = await called(text_of_body, {"body": answer.body, "content_type": kind}, on_loop=False)
+                text = await call_function(text_of_body, {"body": answer.body, "content_type": kind}, on_loop=False)
                 return ToolResult(str(text), source=str(answer.url.with_fragment(None)))
         except TimeoutError:
             return ToolResult(f"No complete answer within {timeout_s:g} s.", kind="timeout", infrastructure=True)

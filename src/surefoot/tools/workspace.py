@@ -142,7 +142,7 @@ class ManyNames(OSError):
 
 
 @contextmanager
-def opened(path: str, *, hold_open: bool = HAS_DIR_FD) -> Generator[Folder]:
+def open_folder(path: str, *, hold_open: bool = HAS_DIR_FD) -> Generator[Folder]:
     """The directory at a real path. `hold_open=False` works by checked paths, as where nothing better is to be had."""
     if not hold_open:
         yield Folder(path, None)
@@ -246,7 +246,7 @@ class Workspace:
     def folder(self, place: Place, parts: tuple[str, ...], *, create: bool = False) -> Generator[Folder]:
         """The directory at `parts` below the place's base, opened name by name. Raises `ToolFailed`."""
         with _explained(place), ExitStack() as stack:
-            folder = stack.enter_context(opened(place.base, hold_open=self._hold_open))
+            folder = stack.enter_context(open_folder(place.base, hold_open=self._hold_open))
             for name in parts:
                 folder = stack.enter_context(folder.below(name, create=create))
             yield folder

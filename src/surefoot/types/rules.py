@@ -160,9 +160,9 @@ _LEAF_KEYS = ("arg", "role", "equals", "in", "matches", "not_matches", "above", 
 
 def rule_from(table: Table) -> Rule:
     """A rule of a table as TOML gives it. Raises `ConfigError` for an unknown key, operator or value."""
-    given = _taken(table, ("id", "when", "then", "reason"), needed=("id", "when", "then"))
+    given = _take(table, ("id", "when", "then", "reason"), needed=("id", "when", "then"))
     when = _table("when", given.pop("when"))
-    about = _taken(when, ("tool", "effect", "server", "step_kind", "count_above", *_LEAF_KEYS))
+    about = _take(when, ("tool", "effect", "server", "step_kind", "count_above", *_LEAF_KEYS))
     leaf = {key: about.pop(key) for key in _LEAF_KEYS if key in about}
     if not when:
         raise ConfigError("when", when, "say what the rule is about")
@@ -173,7 +173,7 @@ def rule_from(table: Table) -> Rule:
 def standing_from(table: Table) -> StandingRule:
     """A standing rule of a table as TOML gives it; `when` is a list of tables. Raises as `rule_from`."""
     names = tuple(one.name for one in fields(StandingRule))
-    given = _taken(table, names, needed=names[:-1])
+    given = _take(table, names, needed=names[:-1])
     given["covers"] = _texts("covers", given["covers"])
     tests = given.get("when", ())
     if not isinstance(tests, list | tuple):
@@ -186,7 +186,7 @@ def standing_from(table: Table) -> StandingRule:
 
 def value_test_from(table: Table) -> ValueTest:
     """A test of a table as TOML gives it: `in` for `in_`; `origin` may be one text. Raises as `rule_from`."""
-    given = _taken(table, _LEAF_KEYS)
+    given = _take(table, _LEAF_KEYS)
     if "in" in given:
         listed = given.pop("in")
         values = cast("list[object]", listed) if isinstance(listed, list) else []
@@ -198,7 +198,7 @@ def value_test_from(table: Table) -> ValueTest:
     return ValueTest(**given)  # pyright: ignore[reportArgumentType]  # it checks
 
 
-def _taken(table: Table, keys: tuple[str, ...], needed: tuple[str, ...] = ()) -> dict[str, object]:
+def _take(table: Table, keys: tuple[str, ...], needed: tuple[str, ...] = ()) -> dict[str, object]:
     for key in table:
         if key not in keys:
             raise ConfigError(key, table[key], f"unknown key; the keys are {', '.join(keys)}")

@@ -98,7 +98,7 @@ class Settings:
 
     def to_json(self) -> dict[str, object]:
         """The fields that differ from their default, as JSON values; `from_json` reads them back."""
-        return written(cast("DataclassInstance", self))
+        return non_defaults(cast("DataclassInstance", self))
 
 
 def from_table(kind: type[T], table: object, name: str = "") -> T:
@@ -121,7 +121,7 @@ def check_known(kind: type, given: Mapping[str, object], before: str = "") -> No
             raise ConfigError(f"{before}{key}", value, f"unknown field; choose from {', '.join(known)}")
 
 
-def written(config: DataclassInstance) -> dict[str, object]:
+def non_defaults(config: DataclassInstance) -> dict[str, object]:
     """The fields that do not have their default, by name; configurations inside are written the same way.
 
     So a default that changes would change what is read from an old journal: give it a row in `UPGRADES` of
@@ -139,7 +139,7 @@ def default_of(one: Field[Any]) -> object:  # Any: of whatever type
 
 def _plain(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
-        return written(value)
+        return non_defaults(value)
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in cast("Mapping[object, object]", value).items()}
     if isinstance(value, list | tuple):

@@ -86,5 +86,5 @@ class Run:
         self._started(spec, arguments)
 
     def _started(self, spec: ToolSpec, arguments: Mapping[str, object]) -> None:
-        begun = GateRecord(self.known).begun(str(len(self.started)), spec, arguments, digest_of(spec, arguments))
+        begun = GateRecord(self.known).begin(str(len(self.started)), spec, arguments, digest_of(spec, arguments))
         self.started.append(replace(begun, is_open=False, ended=len(self.started) + 1))

@@ -30,7 +30,7 @@ from plan_kit import (
     suggested,
     thinking,
 )
-from surefoot.core.plan.accept import MOST_FAULTS, draft_faults, listed, plan_given
+from surefoot.core.plan.accept import MOST_FAULTS, draft_faults, faults_text, plan_given
 from surefoot.core.plan.choose import selection_given
 from surefoot.core.plan.edits import edit_of
 from surefoot.core.plan.forms import DECIDING, LONGEST_ID, decision_in, draft_of
@@ -400,8 +400,8 @@ def test_a_refusal_lists_the_first_faults_and_counts_the_others() -> None:
     faults = given.detail.split(";")
     assert faults[:2] == ["reference_not_a_dependency:a:s0", "reference_not_a_dependency:a:s1"]
     assert (len(faults), faults[-1]) == (MOST_FAULTS + 1, f"more_faults:{20_000 - MOST_FAULTS}")
-    assert listed(["a", "b"]) == "a;b"
-    assert len(listed(["x" * 10_000] * MOST_FAULTS)) < 5_000
+    assert faults_text(["a", "b"]) == "a;b"
+    assert len(faults_text(["x" * 10_000] * MOST_FAULTS)) < 5_000
     draft = draft_of([step("x" * 100_000, "mean")])
     assert draft_faults(decomposing(), draft, TOOLS) == []
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cases import cases, each
 from surefoot.core.select.index import Described, Index, index_of
-from surefoot.core.select.shortlist import Hit, asked, blended, meanings, named, ranked
+from surefoot.core.select.shortlist import Hit, blended, meanings, parse_task, ranked, tools_named
 
 TOOLS = [
     Described("get_weather", "get_weather", "Current weather and temperature of a city", "weather"),
@@ -69,19 +69,19 @@ def test_an_exact_name_ranks_first(task: str) -> None:
 
 def test_a_plain_word_that_is_a_name_is_first_only_by_itself() -> None:
     assert ids("search the weather of a city")[0] == "get_weather"
-    assert named(INDEX, "search the weather of a city") == ("search",)
+    assert tools_named(INDEX, "search the weather of a city") == ("search",)
 
 
 @pytest.mark.parametrize(
     "text", ["use `get_weather`.", "get_weather(city)", "先用get_weather看看", "get_weather: Rome"]
 )
 def test_a_name_is_found_in_a_text(text: str) -> None:
-    assert named(INDEX, text) == ("get_weather",)
+    assert tools_named(INDEX, text) == ("get_weather",)
 
 
 def test_only_a_whole_name_is_a_name() -> None:
-    assert named(INDEX, "my_get_weather2 research movieslist") == ()
-    assert named(INDEX, "请查询天气吧") == ("查询天气",)
+    assert tools_named(INDEX, "my_get_weather2 research movieslist") == ()
+    assert tools_named(INDEX, "请查询天气吧") == ("查询天气",)
 
 
 def test_both_parts_of_a_task_are_found() -> None:
@@ -116,6 +116,6 @@ def test_what_an_encoder_says_ranks_hits_anew() -> None:
 
 
 def test_a_task_is_taken_apart() -> None:
-    query = asked("Read log.csv, please. Then post the mean to the lab")
+    query = parse_task("Read log.csv, please. Then post the mean to the lab")
     assert query.whole == ("read", "fil", "csv", "data", "post", "mean", "lab")
     assert [words for _, words in query.clauses] == [("read", "fil", "csv", "data"), ("post", "mean", "lab")]

@@ -48,7 +48,7 @@ def clauses_of(plain: str, masked: str, cut: Sequence[Span]) -> tuple[Clause, ..
         if masked[start:end].isspace():
             start = end
             continue
-        begun = _begun(masked, start, end)[:MOST_CLAUSES]
+        begun = _clause_starts(masked, start, end)[:MOST_CLAUSES]
         if not begun and not LIST_MARK.match(masked, start):
             verb, effects = "", frozenset[Effect | None]()
         first = (start, *begun[0][1:]) if begun else (start, verb, effects)
@@ -75,7 +75,7 @@ def _without(start: int, end: int, cut: Sequence[Span]) -> Iterator[Span]:
     yield start, end
 
 
-def _begun(text: str, start: int, end: int) -> list[_Begun]:
+def _clause_starts(text: str, start: int, end: int) -> list[_Begun]:
     """Where the clauses of a sentence begin, with the verb of each and what it may do."""
     found: list[_Begun] = []
     before = last = ""

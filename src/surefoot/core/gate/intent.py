@@ -268,16 +268,16 @@ def _things(text: str) -> tuple[Named, ...]:
     for one in hard_tokens(text):
         goes_on = _CHINESE_BEHIND.search(one.text) if one.kind == "url" else None  # no space says that it is over
         own = one.text[: goes_on.start()] if goes_on else one.text
-        hard.append(_named(own, one.kind, one.start, norm_of(own) if goes_on else one.norm))
+        hard.append(_entity(own, one.kind, one.start, norm_of(own) if goes_on else one.norm))
     found = [*hard, *_files(_masked(text, hard))]
     rest = _masked(text, found)
     labelled = list(_labelled(rest))
-    quotes = (_named(m[1], "quoted", m.start(1)) for pattern in _QUOTES for m in pattern.finditer(text))
+    quotes = (_entity(m[1], "quoted", m.start(1)) for pattern in _QUOTES for m in pattern.finditer(text))
     found += [*labelled, *_names(_masked(rest, labelled)), *quotes]
     return tuple(sorted(found, key=lambda one: (one.start, -one.end)))
 
 
-def _named(text: str, kind: str, start: int, norm: str = "") -> Named:
+def _entity(text: str, kind: str, start: int, norm: str = "") -> Named:
     known: EntityKind = kind if kind in _KINDS else "key"  # a hard token is of no other kind
     return Named(Entity(text, known, norm or normal_text(text)), start, start + len(text))
 
@@ -296,10 +296,10 @@ def _files(text: str) -> Iterator[Named]:
         glued_to = () if run[0].isascii() else _FILE_ENDS.finditer(text, *run.span())
         for end in (*(m.end() for m in glued_to), run.end()):
             if m := _FILE.match(text, start, end):
-                yield _named(m[1], "file", start)
+                yield _entity(m[1], "file", start)
                 glued = _CHINESE_VERBS.match(m[1])  # no space says where a Chinese verb ends and the name begins
                 if glued is not None and glued.end() < len(m[1]):
-                    yield _named(m[1][glued.end() :], "file", start + glued.end())
+                    yield _entity(m[1][glued.end() :], "file", start + glued.end())
             start = end
 
 
@@ -308,7 +308,7 @@ def _labelled(text: str) -> Iterator[Named]:
         for m in pattern.finditer(text):
             more: re.Match[str] | None = m
             while more is not None:
-                yield _named(more[1], "id", more.start(1))
+                yield _entity(more[1], "id", more.start(1))
                 more = _MORE_IDS.match(text, more.end())
 
 
@@ -341,7 +341,7 @@ def _name(text: str, run: list[re.Match[str]]) -> Iterator[Named]:
         name = text[start : run[-1].end()].rstrip(_TAILS).removesuffix("'s").removesuffix("’s").rstrip(_TAILS)
         is_short = len(name) == LEAST_NAME - 1 and name[1].islower() and not _is_head(text, start)  # "Bo", not "AI"
         if len(name) >= LEAST_NAME or is_short:
-            yield _named(name, "name", start)
+            yield _entity(name, "name", start)
 
 
 @lru_cache(maxsize=4096)

@@ -33,7 +33,7 @@ class Gatekeeper:
         self._open: dict[str, tuple[ToolSpec, Mapping[str, object]]] = {}
         self._gate = GateRecord(Known(Words.of(read_words(words, config.lexicon)), config, today=today))
 
-    def heard(self, words: str) -> None:
+    def hear(self, words: str) -> None:
         """The user has said more: `words` are all that they have said so far."""
         gate = self._gate
         known = replace(gate.known, words=Words.of(read_words(words, gate.known.config.lexicon)))
@@ -61,11 +61,11 @@ class Gatekeeper:
             refused = gate.refused | {digest_of(spec, arguments)}
             self._gate = replace(gate.with_no(spec, arguments), refused=refused)
 
-    def begun(self, name: str, arguments: Mapping[str, object]) -> str:
+    def begin(self, name: str, arguments: Mapping[str, object]) -> str:
         """A call is being made; its id, for when it has ended."""
         spec, gate = self._tools[name], self._gate
         call_id = str(len(gate.started))
-        begun = gate.begun(call_id, spec, arguments, digest_of(spec, arguments))
+        begun = gate.begin(call_id, spec, arguments, digest_of(spec, arguments))
         self._open[call_id] = spec, arguments
         self._gate = replace(gate, started=(*gate.started, begun))
         return call_id
@@ -92,7 +92,7 @@ class Held:
     grounds: Grounds
 
 
-def held(
+def judge_recorded(
     messages: Sequence[ModelMessage], tools: Iterable[ToolSpec], config: GuardConfig = SHIPPED, today: str = ""
 ) -> list[Held]:
     """What the gate would have said of each call of a recorded run, in order.
@@ -105,7 +105,7 @@ def held(
     for message in messages:
         if message.role == "user":
             said.append(message.content)
-            keeper.heard("\n\n".join(said))
+            keeper.hear("\n\n".join(said))
         if message.role == "tool" and (call_id := under_way.pop(message.call_id, None)) is not None:
             keeper.ended(call_id, message.content)
         for call in message.calls:
@@ -115,5 +115,5 @@ def held(
             verdict = keeper.judge(call.name, call.arguments)
             found.append(Held(call.name, *verdict))
             if not isinstance(verdict[0], Deny):
-                under_way[call.id] = keeper.begun(call.name, call.arguments)
+                under_way[call.id] = keeper.begin(call.name, call.arguments)
     return found

@@ -81,7 +81,7 @@ class Choosing:
         return self.tree.branches if self.tree is not None else ()
 
     @property
-    def taken(self) -> HypothesisBranch | None:
+    def current(self) -> HypothesisBranch | None:
         """The branch that is taken and has not failed."""
         return next((branch for branch in self.branches if branch.status == "committed"), None)
 
@@ -125,7 +125,7 @@ class GateRecord:
     choosing: Mapping[str, Choosing] = field(default_factory=dict[str, Choosing])
     asked_beside: Mapping[str, int] = field(default_factory=dict[str, int])
 
-    def begun(self, call_id: str, spec: ToolSpec, arguments: Mapping[str, object], digest: str) -> Started:
+    def begin(self, call_id: str, spec: ToolSpec, arguments: Mapping[str, object], digest: str) -> Started:
         """A call that begins, or may: what it is for, and which amounts it moves."""
         amounts, moved = sums_in(spec, arguments), moved_by(spec, arguments)
         to_somebody = any(role == "destination" for role, _ in moved)

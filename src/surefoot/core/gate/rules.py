@@ -168,7 +168,7 @@ _Leaf = tuple[Path, object, Evidence]
 
 def user_rules(call: Asked) -> Sequence[Word]:
     """What the rules of the configuration object to. They never allow anything."""
-    found = ((one, one.reason or f"rule {one.id}", _meant(one, call)) for one in call.known.config.rules)
+    found = ((one, one.reason or f"rule {one.id}", _evidence(one, call)) for one in call.known.config.rules)
     return [
         Word("user_rules", rule.then, f"refused by a rule: {said}", said, meant, is_firm=True)
         for rule, said, meant in found
@@ -207,7 +207,7 @@ def _answers(rule: StandingRule, call: Asked, words: Sequence[Word]) -> bool:
     )
 
 
-def _meant(rule: Rule, call: Asked) -> tuple[Evidence, ...] | None:
+def _evidence(rule: Rule, call: Asked) -> tuple[Evidence, ...] | None:
     """The values that a rule is about, () when it asks nothing of any; None when the rule does not hold.
 
     It counts the calls of the run that are of its tool and effect, with this one. An unknown effect may be any.

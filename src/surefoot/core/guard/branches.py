@@ -116,7 +116,7 @@ def _another(state: State, now: Choosing) -> Ask:
 
 
 def _after_a_turn(state: State, now: Choosing, tree: HypothesisTree, most: int) -> Move | None:
-    turn, taken = state.turn, now.taken
+    turn, taken = state.turn, now.current
     calls = [call for call in turn.calls if call.result is not None] if turn is not None else []
     is_words = turn is not None and turn.want in ("reasoning", "isolated")
     if is_words and taken is not None:
@@ -268,7 +268,7 @@ def hypotheses_prompt(state: State, gate: GateRecord) -> StagePrompt:
     before, done = _situation(state, frame)
     parts = [*before, "Tools:\n" + "\n".join(lines), *done]
     parts += ["Refused or failed, so do not name them again:\n" + "\n".join(out)] if out else []
-    held = tools.derived("hypotheses", _held) if len(tools.tools) <= MOST_TOOLS_HELD else None
+    held = tools.derived("hypotheses", _branch_schema) if len(tools.tools) <= MOST_TOOLS_HELD else None
     return StagePrompt(HYPOTHESES, "\n\n".join(parts), SCHEMA, held)
 
 
@@ -319,7 +319,7 @@ def _result(state: State, call: Call, own: Frame) -> str:
     called = f"{attribute(call.name)} {json_text(call.arguments)[:LONGEST_ARGUMENTS]}"
     if is_ours(result):  # the arguments are a model's all the same
         told = plain(own.cleaned(f"{result.kind}: {result.content}"))[:LONGEST_RESULT]
-        return f"{own.shown(called, 'the agent', in_view(state)[1])}\n{told}"
+        return f"{own.render(called, 'the agent', in_view(state)[1])}\n{told}"
     text = plain(frame.cleaned(f"{called}\n{result.kind}: {result.content}", is_error=result.is_error))
     return frame.around(text[:LONGEST_RESULT], attribute(result.source or call.name), result.trust)
 
@@ -352,7 +352,7 @@ def accepted(state: State, found: Sequence[HypothesisBranch]) -> tuple[tuple[Hyp
     return tuple(kept), len(found) - len(kept)
 
 
-def _held(tools: Catalogue) -> Mapping[str, object]:
+def _branch_schema(tools: Catalogue) -> Mapping[str, object]:
     """What a decoder is held to: the tools that there are, each with its parameters; the reasons come first."""
 
     def branch(name: str, parameters: Mapping[str, object] | None) -> dict[str, object]:

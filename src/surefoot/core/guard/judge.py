@@ -248,7 +248,7 @@ def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES, *, 
         if config is not None and config.mode == "enforce":  # a fork may begin before the words were read
             return Deny("refused: what the user asked for was not read before"), "unanchored", NO_GROUNDS
         return strictest, rule, NO_GROUNDS
-    gate = replace(gate, known=_known(state, gate), started=_begun(state, gate, call))
+    gate = replace(gate, known=_knowledge(state, gate), started=_started_beside(state, gate, call))
     said = verdict_on(gate.known, call.spec, call.arguments, gate.started)
     if isinstance(strictest, Ask) and said[0] == ALLOWED:
         said = strictest, rule, replace(said[2], evidence=())  # none of its values is in question
@@ -273,7 +273,7 @@ def is_unheard(state: State, call: Call) -> bool:
         return False
     if any(isinstance(policy(state, call), Deny) for policy in POLICIES):
         return False
-    said = verdict_on(_known(state, gate), call.spec, call.arguments, _begun(state, gate, call))
+    said = verdict_on(_knowledge(state, gate), call.spec, call.arguments, _started_beside(state, gate, call))
     if any(isinstance(decision, Deny) for decision in (said[0], _in_mode(gate, said)[0])):
         return False
     return _is_for_the_judge(state, gate, call)
@@ -284,14 +284,16 @@ def _is_for_the_judge(state: State, gate: GateRecord, call: Call) -> bool:
     return call.spec is not None and not _is_prefetch(state) and is_judged(gate, call.spec, call.arguments)
 
 
-def asked_of(state: State, call: Call) -> Asked | None:
+def policy_call(state: State, call: Call) -> Asked | None:
     """A call as the policies of the gate see it; None where there is no gate, or no such tool."""
     if state.gate is None or call.spec is None:
         return None
-    return asked_about(_known(state, state.gate), call.spec, call.arguments, _begun(state, state.gate, call))
+    return asked_about(
+        _knowledge(state, state.gate), call.spec, call.arguments, _started_beside(state, state.gate, call)
+    )
 
 
-def _known(state: State, gate: GateRecord) -> Known:
+def _knowledge(state: State, gate: GateRecord) -> Known:
     """What is known, with the kind of the step that runs, if any, and the habit of the model that speaks."""
     turn = state.turn
     if turn is None:
@@ -302,12 +304,12 @@ def _known(state: State, gate: GateRecord) -> Known:
     return replace(gate.known, step_kind=kind, repeats=speaker is not None and speaker.traits.get(REPEATS) == "yes")
 
 
-def _begun(state: State, gate: GateRecord, call: Call) -> tuple[Started, ...]:
+def _started_beside(state: State, gate: GateRecord, call: Call) -> tuple[Started, ...]:
     """What was started beside a call, and what of this reply may run and comes first: limits count them all."""
     known = {one.call_id for one in gate.started}
     first = (c for c in state.calls if c.is_waiting and c.decision == ALLOWED and c.id not in known)
     others = (one for one in gate.started if one.call_id != call.id)  # an attempt of its own counts once
-    return (*others, *(gate.begun(c.id, c.spec, c.arguments, c.digest) for c in first if c.spec))
+    return (*others, *(gate.begin(c.id, c.spec, c.arguments, c.digest) for c in first if c.spec))
 
 
 def _in_mode(gate: GateRecord, said: Verdict) -> Verdict:
@@ -337,7 +339,7 @@ def has_to_wait(state: State, call: Call, move: Move) -> bool:
     steps of a plan share it.
     """
     match move:
-        case Record((CallJudged(decision=Ask(), rule=rule),)) if asked := asked_of(state, call):
+        case Record((CallJudged(decision=Ask(), rule=rule),)) if asked := policy_call(state, call):
             most = asked.known.config.max_asks
             is_open = questions(state)[rule] + (state.gate.asked_beside.get(rule, 0) if state.gate is not None else 0)
             return 0 < most <= is_open + (0 if asked.aim.is_touching else most // 4)
@@ -362,7 +364,7 @@ def refused_since(state: State, call: Call) -> Decision:
     if state.gate is None or call.spec is None or call.rule != "person" or state.gate.known.config.mode != "enforce":
         return ALLOWED
     others = [one for one in state.gate.started if one.call_id != call.id]  # an attempt of its own counts once
-    decision, _, _ = verdict_on(_known(state, state.gate), call.spec, call.arguments, others)
+    decision, _, _ = verdict_on(_knowledge(state, state.gate), call.spec, call.arguments, others)
     return decision if isinstance(decision, Deny) else ALLOWED
 
 

@@ -21,7 +21,7 @@ from surefoot.core.state.state import Exchange, State
 from surefoot.core.state.turn import changed
 from surefoot.core.text.records import index_of
 from surefoot.core.view.observations import is_ours
-from surefoot.core.view.step import choosing_now, place_of, unspoken
+from surefoot.core.view.step import choosing_now, place_of, with_own_calls
 from surefoot.types import guard_events
 from surefoot.types.events import CallJudged, IntentAnchored, ToolsSelected, ValuesEndorsed
 from surefoot.types.guard import BranchStatus, ConstraintSet, HypothesisBranch, IntentAnchor, Rejection
@@ -36,7 +36,7 @@ EXPIRED = "expired"
 """The rule under which a question that waited too long is a no."""
 
 
-def heard(state: State, event: IntentAnchored | ValuesEndorsed) -> State:
+def hear(state: State, event: IntentAnchored | ValuesEndorsed) -> State:
     """The state once the user, or another person, has said what is theirs."""
     if isinstance(event, IntentAnchored):
         return _anchored(state, event)
@@ -244,7 +244,7 @@ def with_start(state: State, call_id: str) -> State:
     if gate is None or call is None or call.spec is None:
         return state
     others = tuple(one for one in gate.started if one.call_id != call_id)
-    started = gate.begun(call_id, call.spec, call.arguments, call.digest)
+    started = gate.begin(call_id, call.spec, call.arguments, call.digest)
     return changed(state, gate=replace(gate, started=(*others, started)))
 
 
@@ -289,7 +289,7 @@ def with_tree(state: State, event: guard_events.SpeculationEvent) -> State:
             if not direct:
                 return _choosing(state, gate, now)
             now = replace(now, made=state.steps + 1, turns=now.turns + 1)
-            return _made(_choosing(state, gate, now), branch)
+            return _open_branch(_choosing(state, gate, now), branch)
         case _:
             assert_never(event)
 
@@ -322,7 +322,7 @@ def _without(now: Choosing, branch: HypothesisBranch, event: guard_events.Branch
     )
 
 
-def _made(state: State, branch: HypothesisBranch) -> State:
+def _open_branch(state: State, branch: HypothesisBranch) -> State:
     """The calls of a branch as a turn of its own, for which no model was asked; each gets an id that is new.
 
     It is a round like one that was spoken: else a run that is never asked for words would have no last one.
@@ -332,7 +332,7 @@ def _made(state: State, branch: HypothesisBranch) -> State:
     parsed = Parsed(tuple(ParsedCall(at, branch.tool_name, one) for at, one in enumerate(sets)), format="native")
     speaker = state.speakers[SOLO]
     state = changed(state, speakers={**state.speakers, SOLO: changed(speaker, rounds=speaker.rounds + 1)})
-    return changed(unspoken(state, message, parsed, rounds_to_tell(state, SOLO)), failure=None)
+    return changed(with_own_calls(state, message, parsed, rounds_to_tell(state, SOLO)), failure=None)
 
 
 def with_inner(state: State, call_id: str, inner: InnerRun) -> State:

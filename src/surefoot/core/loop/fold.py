@@ -60,7 +60,7 @@ def _apply(state: State, event: events.Event) -> State:
             state = _with_call(state, call_id, attempts=attempt, doubt="", origin=origin)
             return ledger.with_start(state, call_id) if state.gate is not None else state
         case events.IntentAnchored() | events.ValuesEndorsed():
-            return ledger.heard(state, event)
+            return ledger.hear(state, event)
         case events.CallEnded(inner=inner):
             state = ledger.with_inner(state, event.call_id, inner) if inner is not None else state
             return _with_result(state, event.call_id, event.result)
@@ -82,11 +82,11 @@ def _apply(state: State, event: events.Event) -> State:
         case events.ModelFailed():
             return having_failed(state, event)
         case events.DoubtSettled():
-            return _settled(state, event)
+            return _settle(state, event)
         case events.RunResumed() | events.RunForked() | events.DriverChanged() | events.RunNoted():
             return _taken_up(state, event)
         case events.ReferencesFound():
-            return _found(state, event)
+            return _add_references(state, event)
         case events.PreHydrationComplete():
             planning = having_read(state.planning, event.message)
             return changed(state, turn=None, hydrated=event, planning=planning, heads={})
@@ -170,7 +170,7 @@ def _taken_up(
     return repeats.anew(taken) if state.ending is not None and state.stuck else taken
 
 
-def _found(state: State, event: events.ReferencesFound) -> State:
+def _add_references(state: State, event: events.ReferencesFound) -> State:
     calls = tuple(
         Call(f"0.{call.position}", f"prefetch_{call.position}", call.name, call.arguments, state.tools.get(call.name))
         for call in event.calls
@@ -199,11 +199,11 @@ def _replied(state: State, event: events.ModelReplied) -> State:
     speaker = state.speakers[event.role]
     fit = fit_of(state, Think(event.step, event.role, event.want))
     told = guidance(state) if state.plan or state.gate else ""
-    step, called = state.running_step, state.called
+    step, called = state.running_step, state.used_tools
     state = changed(
         state,
         done=state.turns,
-        speakers={**state.speakers, event.role: having_said(speaker, event, outcome, fit)},
+        speakers={**state.speakers, event.role: after_reply(speaker, event, outcome, fit)},
         wire_ids=state.wire_ids.plus(ids),
         usage=state.usage + event.message.usage,
         requests=state.requests + event.requests,
@@ -240,7 +240,7 @@ def _judged(state: State, event: events.CallJudged) -> State:
     return repeats.answered(state, event.call_id, is_refused=isinstance(decision, Deny)) if event.by else state
 
 
-def _settled(state: State, event: events.DoubtSettled) -> State:
+def _settle(state: State, event: events.DoubtSettled) -> State:
     call = state.call(event.call_id)
     match event.outcome:
         case "done":
@@ -314,7 +314,7 @@ def having_failed(state: State, event: events.ModelFailed) -> State:
     )
 
 
-def having_said(speaker: SpeakerState, event: events.ModelReplied, outcome: Outcome, fit: Fit) -> SpeakerState:
+def after_reply(speaker: SpeakerState, event: events.ModelReplied, outcome: Outcome, fit: Fit) -> SpeakerState:
     """A speaker once it has replied: what counts in a row goes on or begins anew."""
     parsed, message = event.parsed, event.message
     is_fault = outcome == "fault" or (outcome == "calls" and not parsed.calls)

@@ -96,7 +96,7 @@ def events_of(word: Word, state: State, asked: Mapping[str, Asked], now_s: float
                 return wrong
             owner = owner_of(state, call_id)
             told = ToolResult(result, source=by, trust="trusted") if result else None
-            return Said(owner.told((DoubtSettled(call_id, outcome, by, told),)))
+            return Said(owner.wrap((DoubtSettled(call_id, outcome, by, told),)))
         case Approve() | Refuse():
             return _answered(state, asked, now_s, word, today)
         case Sign(version, verdict, by, reason):
@@ -164,12 +164,12 @@ def _answered(state: State, asked: Mapping[str, Asked], now_s: float, word: Appr
             continue
         owner = owner_of(state, call.id)
         if isinstance(word, Approve):
-            said += owner.told(_approval(owner.state, call, word.by))
+            said += owner.wrap(_approval(owner.state, call, word.by))
         elif call.id == PLAN and state.planning is not None:
             said += _signed(state, "revise" if word.reason.strip() else "rejected", word.by, word.reason, today)
         else:
             why = f"refused by {word.by}" + (f": {word.reason}" if word.reason else "")
-            said += owner.told((CallJudged(call.id, Deny(why), "person", word.by, grounds=_bound(call)),))
+            said += owner.wrap((CallJudged(call.id, Deny(why), "person", word.by, grounds=_bound(call)),))
     return Said(tuple(said))
 
 
@@ -220,7 +220,7 @@ def expired(state: State, asked: Mapping[str, Asked], now_s: float) -> tuple[Eve
         event
         for owner, call in asking
         if call.id in asked and now_s - asked[call.id].at > config.approval_timeout_s
-        for event in owner.told((CallJudged(call.id, no, EXPIRED, "time limit", grounds=_bound(call)),))
+        for event in owner.wrap((CallJudged(call.id, no, EXPIRED, "time limit", grounds=_bound(call)),))
     )
 
 
@@ -235,5 +235,5 @@ def due_at(state: State, asked: Mapping[str, Asked]) -> float | None:
 
 def cancelled(state: State, by: str) -> tuple[Event, ...]:
     """The end of a run that somebody cancels: every open call is given up first."""
-    given = (owner.told((give_up(call, state.elapsed_s),)) for owner, call in open_calls(state))
+    given = (owner.wrap((give_up(call, state.elapsed_s),)) for owner, call in open_calls(state))
     return (*chain.from_iterable(given), RunEnded(Cancelled(by)))

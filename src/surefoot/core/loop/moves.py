@@ -37,7 +37,7 @@ from surefoot.core.gate.record import GateRecord
 from surefoot.core.guard import judge
 from surefoot.core.guard.branches import before_thinking
 from surefoot.core.guard.ledger import unread
-from surefoot.core.loop.speakers import SPEAKERS, in_shape, proposed, unheard
+from surefoot.core.loop.speakers import SPEAKERS, end_or_reply, in_shape, proposed
 from surefoot.core.loop.steps import step_move
 from surefoot.core.plan.accept import is_unsigned
 from surefoot.core.plan.child import in_step, with_whole
@@ -96,7 +96,7 @@ def next_moves(state: State, under_way: frozenset[moves.Move] = NONE_UNDER_WAY) 
         return (_when_stuck(state),)
     if state.planning is not None:
         return _planned(state, state.planning, under_way)
-    move = unheard(state, SPEAKERS[state.reasoner](state)) if state.plan is None else step_move(state, state.plan)
+    move = end_or_reply(state, SPEAKERS[state.reasoner](state)) if state.plan is None else step_move(state, state.plan)
     if state.config.output_schema is not None:
         move = in_shape(state, move)
     return (move if state.gate is None else before_thinking(state, move),)

@@ -66,7 +66,7 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     under_way: frozenset[moves.Move] = frozenset()
     due: list[Event] = []
     out: list[Event] = []
-    given = _given(recorded)
+    given = _external_records(recorded)
     is_opening, is_said = True, False
     for at, event in enumerate(recorded):
         is_said = _is_said(event, after_said=is_said)
@@ -95,7 +95,9 @@ def replay(recorded: Sequence[Event]) -> Replayed:
                 is_made = beside != event or left == under_way
             if is_made:
                 under_way, due = made, told
-        got, under_way = (_taken(state, event), under_way) if at in given else _again(state, event, under_way, due)
+        got, under_way = (
+            (_outcome_for(state, event), under_way) if at in given else _again(state, event, under_way, due)
+        )
         if got != event:
             return Replayed(tuple(out), state, at, event, got)
         if due and due[0] == event:
@@ -239,7 +241,7 @@ def came_of(event: Event, move: moves.Move) -> bool:
             return False
 
 
-def _given(recorded: Sequence[Event]) -> frozenset[int]:
+def _external_records(recorded: Sequence[Event]) -> frozenset[int]:
     """The records that come out of no table: the reply that a run was begun with, and cancellations.
 
     Of a cancellation: the end, and before it the calls that it settled.
@@ -262,7 +264,7 @@ def _given(recorded: Sequence[Event]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _taken(state: State, event: Event) -> Event | None:
+def _outcome_for(state: State, event: Event) -> Event | None:
     """What comes out for such a record: a cancellation settles open calls alone, and a reply is parsed anew."""
     match event:
         case CallEnded(call_id):

@@ -21,7 +21,7 @@ from surefoot.core.state.state import Call, State, Turn, subset
 from surefoot.core.state.turn import Rendered, changed
 from surefoot.core.state.window import Fit, limit_in
 from surefoot.core.text import json_text
-from surefoot.core.view.observations import folded_text, frame_of, shown
+from surefoot.core.view.observations import folded_text, frame_of, render_result
 from surefoot.core.view.request import LOOK_FIRST, Show, composed, fit_for, fitting, form_of, own_turns
 from surefoot.core.view.step import isolated_request, without_pager
 from surefoot.core.view.turns import (
@@ -142,7 +142,7 @@ def _result(state: State, call: Call, known: Sequence[str], *, is_folded: bool) 
     source = f'source="{_source(call)}" trust="{trust}" size="{result.size}"'
     again = f"the Actor can read call {call.known or call.id} again"
     if (value := value_for_planner(call)) is not None:
-        whole = shown(replace(result, content=value), call.known or call.id)
+        whole = render_result(replace(result, content=value), call.known or call.id)
         value = _folded(value, max(result.size, len(value)), again, whole) if is_folded else whole
     else:
         line = f"[{handle(call)}: {result.size:,} characters from {_source(call)}]"
@@ -151,7 +151,7 @@ def _result(state: State, call: Call, known: Sequence[str], *, is_folded: bool) 
         else:
             frame = frame_of(state, call)
             source, cut = result.source or call.name, result.content[:LONGEST_RAW]
-            raw = frame.shown(cut, source, result.trust, is_error=result.is_error)
+            raw = frame.render(cut, source, result.trust, is_error=result.is_error)
             value = f"{line}\n{_folded(frame.cleaned(result.content), result.size, again, raw) if is_folded else raw}"
     return f"<function_call_result {head}{error} {source}>\n{value}\n</function_call_result>"
 

@@ -101,7 +101,7 @@ def after_branch(state: State, turn: Turn) -> Think | Record | None:
     The words of a response are the answer, those of a thought are none yet.
     """
     now = choosing_now(state)
-    if now.tree is None or now.taken is None or state.steps <= now.point:
+    if now.tree is None or now.current is None or state.steps <= now.point:
         return None
     name = state.running_step.step_id if state.running_step is not None else RUN
     if (move := after_words(state, turn, name, now.bad)) is not None:
@@ -109,7 +109,7 @@ def after_branch(state: State, turn: Turn) -> Think | Record | None:
     if turn.outcome in ("answer", "cut"):
         is_answer = branch_of_words(state) == "response"
         return Record((RunEnded(Completed(joined(state, turn))),)) if is_answer else think(state, SOLO)
-    return Record((BranchRejected(now.tree.tree_id, now.taken.branch_id, VIOLATIONS, in_vain(now.bad)),))
+    return Record((BranchRejected(now.tree.tree_id, now.current.branch_id, VIOLATIONS, in_vain(now.bad)),))
 
 
 def in_vain(bad: Sequence[int]) -> str:
@@ -190,13 +190,19 @@ def in_shape(state: State, move: M) -> M | Record:
     told = shape_faults(answer, schema)
     if told and state.planning is not None:
         told = state.planning.answer_fault or told
-    if not told and turn is not None and turn.parsed.error and has_other_shape(turn) and said(turn).strip() == answer:
+    if (
+        not told
+        and turn is not None
+        and turn.parsed.error
+        and has_other_shape(turn)
+        and visible_words(turn).strip() == answer
+    ):
         told = turn.parsed.error.detail
     reason = f" ({ending.reason})" if isinstance(ending, CompletedPartial) else ""
     return Record((*before, RunEnded(Failed(OUTPUT_SCHEMA, told + reason)))) if told else move
 
 
-def unheard(state: State, move: M) -> M | Think | Record:
+def end_or_reply(state: State, move: M) -> M | Think | Record:
     """The end of a run, or another reply where the user has said more since the one that would be its answer."""
     if not state.notes or state.notes[-1][0] <= state.steps or state.reasoner not in {"react", "mono"}:
         return move
@@ -207,7 +213,7 @@ def unheard(state: State, move: M) -> M | Think | Record:
             return move
 
 
-def said(turn: Turn) -> str:
+def visible_words(turn: Turn) -> str:
     """The visible words of a reply, as they stand."""
     parsed = turn.parsed
     return parsed.final if parsed.final is not None else parsed.content or turn.message.content
@@ -215,14 +221,14 @@ def said(turn: Turn) -> str:
 
 def joined(state: State, turn: Turn) -> str:
     """The answer of a reply, with the pieces before it that were cut by length. Trimmed once it is whole."""
-    pieces = [said(turn)]
+    pieces = [visible_words(turn)]
     is_whole = turn.parsed.format == "tags" and turn.parsed.final is not None  # a deliverable is whole or none
     for at in range(len(state.done) - 1, state.begun - 1, -1) if not is_whole else ():
         earlier = state.done[at]
         is_other = (earlier.role, earlier.want, earlier.step_id) != (turn.role, turn.want, turn.step_id)
         if earlier.outcome != "cut" or is_other:
             break
-        pieces.append(said(earlier))
+        pieces.append(visible_words(earlier))
     return "".join(reversed(pieces)).strip()
 
 
@@ -263,7 +269,7 @@ def solo_speaker(state: State, *, is_mono: bool = False) -> Think | Record:
         case "cut" if solo.cuts_running > state.config.continuations:
             return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
         case "no_step" if not is_mono and solo.nudges_running > state.config.nudges:
-            return Record((RunEnded(CompletedPartial(said(turn).strip(), "unlabelled_answer")),))
+            return Record((RunEnded(CompletedPartial(visible_words(turn).strip(), "unlabelled_answer")),))
         case "refused":
             return Record((RunEnded(Stopped("refused")),))
         case _:

@@ -21,7 +21,7 @@ from surefoot.core.state.plans import PlanRecord
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State
 from surefoot.core.state.turn import changed
-from surefoot.core.view.step import in_view, spoken_call, union, unspoken
+from surefoot.core.view.step import in_view, spoken_call, union, with_own_calls
 from surefoot.types.events import RunEnded
 from surefoot.types.moves import Record, Think
 from surefoot.types.outcomes import Completed, CompletedPartial, Failed
@@ -74,7 +74,7 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
             return move
         if turn.outcome in ("answer", "cut"):
             sources, trust = union(plan.inputs(step)) if is_isolated else in_view(state)
-            output = speakers.said(turn).strip() if is_isolated else speakers.joined(state, turn)
+            output = speakers.visible_words(turn).strip() if is_isolated else speakers.joined(state, turn)
             return Record((ReasoningStepCompleted(name, output, len(plan.bad) + 1, is_isolated, sources, trust),))
         return Record((StepEnded(name, error=StepError("violation", speakers.VIOLATIONS, speakers.in_vain(plan.bad))),))
     move = speakers.solo_speaker(state)
@@ -100,7 +100,7 @@ def with_step(state: State, event: StepEvent) -> State:
     match event:
         case StepStarted():
             state = changed(state, plan=replace(plan, running=step, since=state.steps, bad=()))
-            return state if step.kind != "tool" else unspoken(state, *spoken_call(step))
+            return state if step.kind != "tool" else with_own_calls(state, *spoken_call(step))
         case ReasoningStepViolated():
             return changed(state, plan=replace(plan, bad=(*plan.bad, state.steps)))
         case StepSkipped():

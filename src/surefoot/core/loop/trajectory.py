@@ -186,7 +186,7 @@ def _value(anchor: IntentAnchor, schema: Mapping[str, object], origin: Origin, v
     return int(number) if number.is_integer() else number
 
 
-def kept(
+def merge_paths(
     paths: Mapping[str, VerifiedPath], new: Iterable[VerifiedPath], failed: frozenset[str], most: int = MOST_PATHS
 ) -> Mapping[str, VerifiedPath]:
     """Memory after a run: what failed is out, what was verified counts once more, the least used make room.

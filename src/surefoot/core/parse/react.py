@@ -182,10 +182,10 @@ class React:
             at = max(at, value.end)
             if (found := step_of(value.value)) is not None:
                 found = replace(found, more=found.more or steps_follow(text, at, limit, self._reading))
-                return self._settled(found_of(found, self._reading, "react", self._before(step.start()), at))
+                return self._with_note(found_of(found, self._reading, "react", self._before(step.start()), at))
         return None
 
-    def _settled(self, found: Found) -> Found:
+    def _with_note(self, found: Found) -> Found:
         """The step with a note of what stands behind it and is dropped."""
         if found.end < 0:
             return found
@@ -254,10 +254,10 @@ class React:
         step = step_of(value.value)
         if step is None and (body := as_object(value.value)) is not None and isinstance(body.get("name"), str):
             found = Found("react", (draft_of(body),), self._before(label.start), end=max(end, value.end))
-            return self._settled(found)
+            return self._with_note(found)
         if step is None:
             return None
-        return self._settled(
+        return self._with_note(
             found_of(step, reading, "react", self._before(label.start), max(value.end, min(end, stop)))
         )
 

@@ -262,7 +262,7 @@ def read_instruction(text: str, *, calls: Sequence[NativeCall] = (), finish_reas
         return parsed(None, Fault(kind, "the JSON object of the step could not be read"))
     parts, outside, is_open = _in_tags(shown)
     is_done = any(line.strip() == TASK_DONE for line in outside.splitlines())
-    instruction = step or Instruction(parts.get("instruction", ""), _given(parts.get("input", "")), is_done)
+    instruction = step or Instruction(parts.get("instruction", ""), _input(parts.get("input", "")), is_done)
     beside = parse(outside, dialect="tags") if step is None and not calls else Parsed()
     if calls or beside.calls or beside.errors:
         told = "only the Actor calls tools; tell it in an instruction what you need; nothing was run"
@@ -304,7 +304,7 @@ def _in_tags(text: str) -> tuple[Mapping[str, str], str, bool]:
     return parts, "".join((*outside, text[at:])), is_open
 
 
-def _given(text: str) -> str:
+def _input(text: str) -> str:
     return "" if text.casefold() in _NO_INPUT else text
 
 
@@ -327,7 +327,7 @@ def _step(shown: str) -> tuple[Instruction | None, bool]:
     tool = "" if is_done or step.get("next") == _NO_TOOL else str(step.get("next") or "")
     if not text and tool:
         text = f"Call {tool} with this input, then report its result."
-    return Instruction(text, _given(given), is_done, tool), True
+    return Instruction(text, _input(given), is_done, tool), True
 
 
 def _as_text(value: object) -> str:
@@ -341,7 +341,7 @@ def instruction_schema(tools: Catalogue, *, may_end: bool) -> Mapping[str, objec
     tool's shape, so that nothing is left to say. With more than `MOST_SHAPED_INPUTS` tools it instructs in words.
     """
 
-    def made(tools: Catalogue) -> Mapping[str, object]:
+    def build(tools: Catalogue) -> Mapping[str, object]:
         if len(tools.tools) <= MOST_SHAPED_INPUTS and (tools.tools or may_end):
             parts = [{"thought": _WORDS, "next": {"const": t.name}, "input": t.parameters} for t in tools.tools]
         else:
@@ -351,7 +351,7 @@ def instruction_schema(tools: Catalogue, *, may_end: bool) -> Mapping[str, objec
             parts.append({"thought": _WORDS, "next": {"const": TASK_DONE}})
         return {"anyOf": [*map(object_schema, parts)]}
 
-    return tools.derived(f"instruction_schema:{may_end}", made)
+    return tools.derived(f"instruction_schema:{may_end}", build)
 
 
 MOST_WORDS_CHARS = 200

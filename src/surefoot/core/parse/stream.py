@@ -252,7 +252,7 @@ class DisplayFilter:
             held, at = self._held, self._at
             tag = held.find("<", at)
             if tag != at:
-                return self._taken(tag if tag >= 0 else len(held))
+                return self._take(tag if tag >= 0 else len(held))
             begun = held[at : at + len(self._closing)].lower()
             end = held.find(">", at, at + _MOST_HELD)
             if begun == self._closing and end >= 0:
@@ -260,16 +260,16 @@ class DisplayFilter:
                 return ""
             if end < 0 and len(held) - at < _MOST_HELD and self._closing.startswith(begun):
                 return None
-            return self._taken(at + 1)
+            return self._take(at + 1)
         if self._at_line:
             return self._line()
         held, at = self._held, self._at
         sign = _SIGN.search(held, at)
         if sign is None or sign.start() > at:
-            return self._taken(sign.start() if sign is not None else len(held))
+            return self._take(sign.start() if sign is not None else len(held))
         self._at_line = sign.group() == "\n"
         if self._at_line or self._fence or (sign.group() != "<" and not self._calls):
-            return self._taken(at + 1)
+            return self._take(at + 1)
         if not self._is_known(at):
             return None
         tag = _REASONING.match(held, at)
@@ -280,7 +280,7 @@ class DisplayFilter:
         elif tag is not None or _CALL.match(held, at) is not None:
             self._mode = "held"
         else:
-            return self._taken(at + 1)
+            return self._take(at + 1)
         return ""
 
     def _is_known(self, at: int) -> bool:
@@ -292,7 +292,7 @@ class DisplayFilter:
         """The beginning of a line: a label is stepped over, and what may open a call ends what is shown."""
         held, at = self._held, self._at
         if (blank := _BLANK_LINES.match(held, at)) is not None:
-            return self._taken(blank.end())
+            return self._take(blank.end())
         fence = _FENCE.match(held, at)
         start = fence.end() if fence is not None and not self._fence else at
         if not self._is_known(start):
@@ -305,12 +305,12 @@ class DisplayFilter:
             self._mode = "held"
         elif fence is not None:
             self._fence = fence["run"]
-            return self._taken(start)
+            return self._take(start)
         elif (label := _LABEL.match(held, at)) is not None:
             self._mode, self._skips, self._blank = "thought" if label["thought"] else "text", True, []
             self._at = label.end()
         return ""
 
-    def _taken(self, end: int) -> str:
+    def _take(self, end: int) -> str:
         piece, self._at = self._held[self._at : end], end
         return piece

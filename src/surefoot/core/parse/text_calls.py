@@ -237,11 +237,11 @@ def _undecoded(text: str, blocks: Sequence[tuple[str, str]], spelled: str, offer
         is_behind = _WORD.search(before) is not None
         is_item = is_behind and _ITEM.match(body) is not None  # of a list that shows how calls look
         if begun is not None and ends_in_form and not is_item:
-            return TextCall(_named(begun, spelled, offered), body.strip(), "last" if is_behind else "alone")
+            return TextCall(_offered_name(begun, spelled, offered), body.strip(), "last" if is_behind else "alone")
     if held is None:
         return None
     is_announced = _ANNOUNCED.search(text[line : held.start()]) is not None
-    return TextCall(_named(held, spelled, offered), held.group(), "inside", None, is_announced)
+    return TextCall(_offered_name(held, spelled, offered), held.group(), "inside", None, is_announced)
 
 
 def _described(before: str, body: str, spelled: str, offered: Offered) -> TextCall | None:
@@ -272,6 +272,6 @@ _TAGS = r"<\s*+(?:/?\s*+(?:tool|function)[\s_-]*+calls?|function\s*+=|invoke)\b[
 _BARE = r"""(?<![\w.-])(?:\w++\.)?(?:{0})["'`:\s]{{0,8}}\{{\s*+["'}}]"""
 
 
-def _named(form: re.Match[str], spelled: str, offered: Offered) -> str:
+def _offered_name(form: re.Match[str], spelled: str, offered: Offered) -> str:
     *_, last = re.finditer(spelled, form.group(), re.IGNORECASE)
     return offered.find(last.group()).name

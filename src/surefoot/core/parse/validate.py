@@ -176,7 +176,7 @@ class Validator:
         if self._library is None:
             return (_TOO_COMPLEX,)
         try:
-            return _told(islice(self._library.iter_errors(_without_halves(value)), MOST_ERRORS))
+            return _first_errors(islice(self._library.iter_errors(_without_halves(value)), MOST_ERRORS))
         except (RecursionError, ValueError):
             return (_TOO_DEEP,)
 
@@ -199,13 +199,13 @@ def _checked(validator: Draft202012Validator, schema: Schema, given: dict[str, o
         value = cast("dict[str, object]", _with_integers(given, schema, schema, (), coerced))  # an object stays one
     if validator.is_valid(value):
         return Checked(value, tuple(map(path_of, coerced)))
-    value, more, errors = _Coercion(validator).made(deepcopy(value))
+    value, more, errors = _Coercion(validator).apply(deepcopy(value))
     if not errors:
         return Checked(value, tuple(map(path_of, [*coerced, *more])))
-    return Checked(given, errors=_told(errors))
+    return Checked(given, errors=_first_errors(errors))
 
 
-def _told(errors: Iterable[ValidationError]) -> tuple[FieldError, ...]:
+def _first_errors(errors: Iterable[ValidationError]) -> tuple[FieldError, ...]:
     """The first error of each field."""
     told: dict[str, FieldError] = {}
     for error in errors:
@@ -221,7 +221,7 @@ class _Coercion:
         self._library = validator
         self._left = _MOST_ROUNDS
 
-    def made(self, value: dict[str, object]) -> tuple[dict[str, object], list[Place], list[ValidationError]]:
+    def apply(self, value: dict[str, object]) -> tuple[dict[str, object], list[Place], list[ValidationError]]:
         """The value (changed in place), where it was changed, and the errors that are left."""
         coerced: list[Place] = []
         removed: dict[Place, ValidationError] = {}
@@ -253,7 +253,7 @@ class _Coercion:
                 trial, own, gone = deepcopy(value), list[Place](), dict[Place, ValidationError]()
                 if not sum(self._mended(trial, error, own, gone) for error in errors):  # each of them is tried
                     continue
-                trial, more, left = self.made(trial)
+                trial, more, left = self.apply(trial)
                 if not any(tuple(error.instance_path)[: len(place)] == place for error in left):
                     value.clear()
                     value.update(trial)

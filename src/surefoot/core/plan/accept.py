@@ -41,7 +41,7 @@ PLAN = "plan"
 T = TypeVar("T")
 
 
-def listed(faults: Sequence[str]) -> str:
+def faults_text(faults: Sequence[str]) -> str:
     """Faults as the detail of a refusal."""
     shown = [one[:LONGEST_FAULT] for one in faults[:MOST_FAULTS]]
     if len(faults) > MOST_FAULTS:
@@ -75,7 +75,7 @@ def plan_given(state: State, planning: Planning, given: Object, *, by: str) -> P
             faults += [f"must_succeed_dropped:{name}" for name in lost]
     faults += _open_faults(state, before, draft, operations, () if strategy else steps)
     if faults:
-        return ProposalRefused("decompose", "invalid_plan", listed(faults))
+        return ProposalRefused("decompose", "invalid_plan", faults_text(faults))
     if strategy is not None:
         return edited(state, planning, strategy, operations, description=text_of(given.get("description")))
     is_developers = by == "developer"

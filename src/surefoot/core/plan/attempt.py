@@ -176,7 +176,7 @@ def inside(state: State, planning: Planning, event: events.InStep, apply: Apply)
         calls_made=state.calls_made + after.calls_made - before.calls_made,
         elapsed_s=max(state.elapsed_s, after.elapsed_s),
     )
-    return changed(state, planning=_settled(state, planning, event, after))
+    return changed(state, planning=_settle(state, planning, event, after))
 
 
 def _has_acted(child: State, inner: events.StepInner) -> bool:
@@ -237,7 +237,7 @@ def _noticed(state: State, planning: Planning, step_id: str, child: State, inner
     return with_record(planning, replace(record, effects=effects, done_calls=record.done_calls | {mark}))
 
 
-def _settled(state: State, planning: Planning, event: events.InStep, child: State) -> Planning:
+def _settle(state: State, planning: Planning, event: events.InStep, child: State) -> Planning:
     """The planning with a step's own state as it is now, or with what has come of the step."""
     name = event.step_id
     children = {**planning.children, name: child}

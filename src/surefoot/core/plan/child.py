@@ -58,15 +58,15 @@ class UnresolvedError(Exception):
 def references_in(value: object) -> tuple[Reference, ...]:
     """All references, keys of objects sorted, each as often as it occurs."""
 
-    def found(part: object) -> Iterator[Reference]:
+    def walk(part: object) -> Iterator[Reference]:
         if isinstance(part, str):
             yield from (_of(match) for match in (_REFERENCE.finditer(part) if "{{" in part else ()))
         for _, member in sorted((as_object(part) or {}).items()):
-            yield from found(member)
+            yield from walk(member)
         for item in list_of(part):
-            yield from found(item)
+            yield from walk(item)
 
-    return tuple(found(value))
+    return tuple(walk(value))
 
 
 def _of(match: re.Match[str]) -> Reference:
@@ -331,7 +331,7 @@ class Owner:
     step_id: str = ""
     attempt: int = 0
 
-    def told(self, events: Sequence[Event]) -> tuple[Event, ...]:
+    def wrap(self, events: Sequence[Event]) -> tuple[Event, ...]:
         """Events of this state as the run has them on record."""
         return tuple(in_step(self.state, event) if self.step_id else event for event in events)
 

@@ -91,14 +91,14 @@ def history(state: State, planning: Planning, about: str = "", *, advice: bool =
             for text in guides
         ),
     }
-    return _fitted(sections, planning.config.history_max_tokens * _BYTES_A_TOKEN)
+    return _fit(sections, planning.config.history_max_tokens * _BYTES_A_TOKEN)
 
 
 def title_of(record: StepRecord) -> str:
     """A step on one line: id, what it calls, how far it has come."""
     attempts = f", attempt {record.attempt}" if record.attempt > 1 else ""
     name, actor = record.step.step_id, attribute(record.step.tool_id or record.step.kind)
-    return f"{named(name)} ({clipped(actor, _LONGEST_ID)}): {record.status}{attempts}"
+    return f"{safe_name(name)} ({clipped(actor, _LONGEST_ID)}): {record.status}{attempts}"
 
 
 def fields_of(record: StepRecord) -> str:
@@ -146,7 +146,7 @@ def _of_step(state: State, planning: Planning, record: StepRecord, text: str) ->
     """A step's line, and in a frame what was told of it."""
     read = record.result.trust if record.result is not None and record.result.is_success else "untrusted"
     trust: Trust = "untrusted" if "untrusted" in (read, planning.words_trust) else "trusted"
-    most, source = _LONGEST_OUTPUT + 2 * _LONGEST_PARAMETERS, f"step {named(record.step.step_id)}"
+    most, source = _LONGEST_OUTPUT + 2 * _LONGEST_PARAMETERS, f"step {safe_name(record.step.step_id)}"
     return f"- {title_of(record)}{fields_of(record)}\n{framed(state, text, source, trust, most)}"
 
 
@@ -173,34 +173,34 @@ def clipped(text: str, most: int) -> str:
     return f"{raw[:most].decode('utf-8', 'ignore')} … [cut: {len(text)} characters in all]"
 
 
-def _fitted(sections: Mapping[str, _Entries], most: int) -> str:
+def _fit(sections: Mapping[str, _Entries], most: int) -> str:
     figures, *told = sections.values()
     done, failed = sections[_DONE], sections[_FAILED]
     levels = {id(entry): 0 for entries in (figures, *told) for entry in entries}
-    size = _size(_written(sections, levels))
+    size = _size(_render(sections, levels))
     others = tuple(entry for entries in told if entries not in (failed, done) for entry in entries)
     steps = [(done, 1), (done, 2), (others, 1), (failed, 1), (failed, 2)]
     for entries, level in steps:
         for entry in entries:
             if size <= most:
-                return _written(sections, levels)
+                return _render(sections, levels)
             if level < len(entry):
                 size -= _size(entry[levels[id(entry)]]) - _size(entry[level])
                 levels[id(entry)] = level
     dropped = 0
     for entries in reversed(told):
         for entry in entries:
-            made = _written(sections, levels) if size <= most else ""
+            made = _render(sections, levels) if size <= most else ""
             more = _NOT_SHOWN.format(dropped) if dropped else ""
             if made and _size(made + more) <= most:
                 return made + more
             size -= _size(entry[levels.pop(id(entry))])
             dropped += 1
-    made = _written(sections, levels) + _NOT_SHOWN.format(dropped)
+    made = _render(sections, levels) + _NOT_SHOWN.format(dropped)
     return made if _size(made) <= most else made.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
 
 
-def _written(sections: Mapping[str, _Entries], levels: Mapping[int, int]) -> str:
+def _render(sections: Mapping[str, _Entries], levels: Mapping[int, int]) -> str:
     parts: list[str] = []
     for title, entries in sections.items():
         if shown := [one[levels[id(one)]] for one in entries if id(one) in levels]:
@@ -316,15 +316,15 @@ _NAME = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 NO_GUIDANCE = "No overall reflection has been made."
 
 
-def named(name: str) -> str:
+def safe_name(name: str) -> str:
     """A name that a model may have made up, where it reads as a name; anything else could be a sentence."""
     return name if _NAME.fullmatch(name) else "(a name that is not shown)"
 
 
 def refusal_words(refused: ProposalRefused) -> str:
     """Why the last proposal was refused, and what to do about it."""
-    said = REFUSALS.get(refused.what, named(refused.what))
-    said = said.format(", ".join(named(one) for one in refused.detail.split(",")))
+    said = REFUSALS.get(refused.what, safe_name(refused.what))
+    said = said.format(", ".join(safe_name(one) for one in refused.detail.split(",")))
     if refused.detail == EMPTY_SELECTION:
         said = "no tools are chosen: choose at least one"
     faults = refused.detail.split(";") if refused.what in _WITH_FAULTS and refused.detail else []
@@ -335,8 +335,8 @@ def refusal_words(refused: ProposalRefused) -> str:
 def fault_words(fault: str) -> str:
     """One fault in words."""
     code, *places = fault.split(":", 2)
-    shown = [*(named(one) for one in places), "", ""]
-    return FAULTS[code].format(*shown) if code in FAULTS else named(code)
+    shown = [*(safe_name(one) for one in places), "", ""]
+    return FAULTS[code].format(*shown) if code in FAULTS else safe_name(code)
 
 
 def cause_words(cause: reflection.Cause) -> str:
@@ -345,8 +345,8 @@ def cause_words(cause: reflection.Cause) -> str:
     if cause == BLOCKED:
         return "nothing can go on, although steps are open"
     if actor == "evaluation":
-        return f"the evaluation {named(cls)} was not passed"
-    return f"{named(actor)} failed with {cls}{f' {code}' if _NAME.fullmatch(code) else ''}"
+        return f"the evaluation {safe_name(cls)} was not passed"
+    return f"{safe_name(actor)} failed with {cls}{f' {code}' if _NAME.fullmatch(code) else ''}"
 
 
 def guidance_text(guidance: reflection.OverallReflectionGuidance | None) -> str:

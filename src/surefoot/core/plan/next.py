@@ -242,7 +242,7 @@ class _Running:
         is_acting = any(isinstance(one, Within) and isinstance(one.move, Act) for one in self.started)
         return None if is_acting or self.broken is not None else first
 
-    def _asked(self) -> int:
+    def _requests(self) -> int:
         """The requests that are reckoned with, the first ones of steps that have just begun among them."""
         children = self.planning.children.items()
         fresh = {name for name, child in children if child.turn is None and name not in self.stalled}
@@ -290,7 +290,7 @@ class _Running:
         followed = after_all_tries(self.state, planning, name)
         if isinstance(followed, tuple):
             return Record(followed)
-        if limit := limits.llm_spent(self.state, planning, asked=self._asked()):
+        if limit := limits.llm_spent(self.state, planning, asked=self._requests()):
             self.limit = limit
         else:
             self.started.append(moves.Ask("step_reflection", name, planning.stats.llm_calls))
@@ -304,7 +304,7 @@ class _Running:
             return starting
         running = sum(name not in (*self.stalled, ANSWER) for name in planning.children)
         free = planning.config.max_parallel - running - len(self.waiting) - len(planning.due)
-        asked = self._asked()
+        asked = self._requests()
         left = limits.calls_left(planning)
         again = [planning.steps[name] for name in planning.due if name not in self.busy]
         if any(one.step.kind == "tool" for one in again) and left is not None and left <= 0:

@@ -99,11 +99,11 @@ def step_reflected(
     action: StepAction
     match name:
         case "trigger_overall_reflection":
-            return (_told(record, given, TriggerOverallReflection(forms.text_of(data))),)
+            return (_decision(record, given, TriggerOverallReflection(forms.text_of(data))),)
         case "replan_entire_task":
             return (
                 *refused("step_cannot_replan", step_id),
-                _told(record, given, ReplanEntireTask(forms.text_of(data))),
+                _decision(record, given, ReplanEntireTask(forms.text_of(data))),
             )
         case "retry_with_params" if not new:
             return refused("empty_params", step_id)
@@ -113,7 +113,7 @@ def step_reflected(
                 return refused("empty_params", step_id)
             if fingerprint(step.kind, instruction) in planning.failed_calls:
                 return refused("repeat_failure", f"{step_id}:{step.kind}")
-            return (replace(_told(record, given, RetryWithAdjustedParams(new)), instruction=instruction),)
+            return (replace(_decision(record, given, RetryWithAdjustedParams(new)), instruction=instruction),)
         case "retry_with_params":
             merged = {**step.parameters, **new}
             made = {key: value for key, value in merged.items() if value is not None or key not in new}
@@ -135,11 +135,11 @@ def step_reflected(
     if before:
         return refused("repeats_completed_call", f"{step_id}:{tool_id}")
     unanchored = accept.marked(state, planning, replace(step, tool_id=tool_id, parameters=made)).unanchored
-    told = _told(record, given, action)
+    told = _decision(record, given, action)
     return (replace(told, tool_id=tool_id, parameters=made, unanchored=unanchored),)
 
 
-def _told(record: StepRecord, given: forms.Object, action: StepAction) -> StepReflected:
+def _decision(record: StepRecord, given: forms.Object, action: StepAction) -> StepReflected:
     """The decision about a step, with what in its reflection contradicts the action, which decides."""
     reflection = forms.read_form(StepReflection, forms.STEP_REFLECTION, given, suggested_action=action)
     category, notes = reflection.root_cause_category, list[str]()
@@ -209,7 +209,7 @@ def run_reflected(
 
 
 def _invalid(faults: Sequence[str]) -> ProposalRefused:
-    return ProposalRefused("overall_reflection", "invalid_strategy", accept.listed(faults))
+    return ProposalRefused("overall_reflection", "invalid_strategy", accept.faults_text(faults))
 
 
 def idle_rounds(planning: Planning, cause: Cause) -> int:

@@ -21,8 +21,8 @@ from surefoot.core.plan.history import (
     framed,
     guidance_text,
     history,
-    named,
     refusal_words,
+    safe_name,
     suggestion_words,
     title_of,
 )
@@ -72,13 +72,13 @@ def prompt_for(state: State, planning: Planning, kind: ProposalKind, about: str)
             effects = ", ".join(sorted(anchor.effects_asked)) if anchor is not None else ""
             own = [f"Effects that the words ask for: {effects}"] if effects else []
             own += [f"Sketch of the steps:\n{steps}"] if steps else []
-            own.append(_listed(state, planning))
+            own.append(_tool_list(state, planning))
         case "decompose" if is_again:
             own = _again(state, planning)
         case "decompose":
             kind_of_task = planning.selection.task_type if planning.selection is not None else "general"
             known = [] if kind_of_task == "general" else [f"Kind of task: {attribute(clipped(kind_of_task, 40))}"]
-            own = [*known, _declared(state, planning), *_noted(planning), *_used_ids(planning)]
+            own = [*known, _declared(state, planning), *_notes(planning), *_used_ids(planning)]
         case "step_reflection":
             own = _of_step(state, planning, about)
         case "overall_reflection":
@@ -100,8 +100,8 @@ def prompt_for(state: State, planning: Planning, kind: ProposalKind, about: str)
                 f"Tools chosen before:\n{_lines(used) or 'none'}",
                 *([f"Why they failed:\n{framed(state, why, 'calls of tools', 'untrusted', 2_000)}"] if why else []),
                 f"Advice of the reflection:\n{framed(state, advice, 'a reflection', trust, 3_000)}",
-                _listed(state, planning),
-                *_noted(planning),
+                _tool_list(state, planning),
+                *_notes(planning),
             ]
         case _:
             assert_never(kind)
@@ -142,12 +142,12 @@ def _of_task(state: State, planning: Planning) -> list[str]:
     ]
 
 
-def _noted(planning: Planning) -> list[str]:
+def _notes(planning: Planning) -> list[str]:
     """What a person has said about a plan: words of the user."""
     return [f"The user has rejected the last plan and says:\n{_lines(planning.noted)}"] if planning.noted else []
 
 
-def _listed(state: State, planning: Planning) -> str:
+def _tool_list(state: State, planning: Planning) -> str:
     """Tools to choose from: id, category, what each does, and the names of its parameters."""
 
     def tell(tool: ToolSpec) -> Mapping[str, object]:
@@ -244,8 +244,8 @@ def _of_step(state: State, planning: Planning, about: str) -> list[str]:
     return [
         f"What happened so far:\n{context.execution_history}",
         _declared(state, planning),
-        f"The failed step is {named(about)}, at attempt {record.attempt}; the class of its error is {cls}:\n"
-        + framed(state, text, f"step {named(about)}", trust, 3 * _LONGEST_STEP),
+        f"The failed step is {safe_name(about)}, at attempt {record.attempt}; the class of its error is {cls}:\n"
+        + framed(state, text, f"step {safe_name(about)}", trust, 3 * _LONGEST_STEP),
     ]
 
 
@@ -253,7 +253,7 @@ def _of_run(state: State, planning: Planning) -> list[str]:
     context, trust = overall_context(state, planning), planning.words_trust
     escalation = planning.escalation
     cause = escalation.cause if escalation is not None else BLOCKED
-    at = f" at step {named(escalation.step_id)}" if escalation is not None and escalation.step_id else ""
+    at = f" at step {safe_name(escalation.step_id)}" if escalation is not None and escalation.step_id else ""
     answered = [cause_words(one) for one in context.causes_already_replanned]
     current = [planning.steps[name].step for name in planning.live]
     plans = [("Plan at first", context.original_plan)] if planning.version > 1 and context.original_plan else []
@@ -319,7 +319,7 @@ def _again(state: State, planning: Planning) -> list[str]:
         f"Steps that stay:\n{_lines(lines) or 'none'}",
         *_used_ids(planning),
         *([f"Calls not to make again:\n{framed(state, joined, 'calls', trust, 4_000)}"] if joined else []),
-        *_noted(planning),
+        *_notes(planning),
         f"Plan now: {wanted}",
     ]
 
@@ -330,4 +330,4 @@ def _used_ids(planning: Planning) -> list[str]:
 
 def _ids(names: Iterable[str]) -> str:
     """Ids of steps, which are of a model's making, in plain text."""
-    return ", ".join(named(name) for name in names)
+    return ", ".join(safe_name(name) for name in names)

@@ -125,7 +125,7 @@ class Index:
             self._weights[word] = found
         return found
 
-    def asked(self, word: str) -> Postings:
+    def lookup(self, word: str) -> Postings:
         """What a word of a task says of each tool that holds it, or a synonym of it, which counts less."""
         found = self._asked.get(word)
         if found is None:

@@ -80,7 +80,7 @@ def apply(
     not_included = [name for name in names if name not in included] if profile.include else []
     excluded: dict[str, str] = {}
     for pattern in sorted(profile.exclude, reverse=True):  # the first in the alphabet is named, in whatever order
-        excluded.update(dict.fromkeys(matches[pattern], f"exclude pattern {_shown(pattern)} matches it"))
+        excluded.update(dict.fromkeys(matches[pattern], f"exclude pattern {_quote(pattern)} matches it"))
 
     left = names
     dropped: list[Dropped] = [*unregistered]
@@ -100,18 +100,18 @@ def apply(
         (_UNTRUSTED, "[verified] in the description was not trusted"),
     ):
         if doubtful := [name for name, why in doubts.items() if why == doubt]:
-            warnings.append(f"{warning}: {_listed(doubtful)}")
+            warnings.append(f"{warning}: {_names_text(doubtful)}")
     if (registered or unregistered) and not left:
         warnings.append("no tool is visible")
     if hidden := sorted({canonical(name) for name in resolvers}.difference(left)):
-        warnings.append(f"prefetch calls tools that the model does not see: {_listed(hidden)}")
+        warnings.append(f"prefetch calls tools that the model does not see: {_names_text(hidden)}")
     return ProfileReport(tuple(left), tuple(dropped), tuple(warnings))
 
 
 def refusal(name: str, visible: Sequence[str]) -> str:
     """What the model reads when it calls a tool that is not visible: that it did not run, and which names are near."""
     if near := nearest(name, visible, _MOST_NEAREST):
-        return f"refused: not in profile; the nearest visible names are {_listed(near)}"
+        return f"refused: not in profile; the nearest visible names are {_names_text(near)}"
     return "refused: not in profile" if visible else "refused: not in profile; this run offers no tools"
 
 
@@ -198,7 +198,7 @@ def _over_the_cap(names: Sequence[str], profile: ToolProfile) -> Reasons:
     wanted = frozenset(map(canonical, profile.pinned))
     pinned = [name for name in names if name in wanted]
     if len(pinned) > profile.max_tools:
-        fewer = f"give at least {len(pinned)}, or pin fewer of {_listed(pinned)}"
+        fewer = f"give at least {len(pinned)}, or pin fewer of {_names_text(pinned)}"
         raise ConfigError("max_tools", profile.max_tools, fewer)
     others = [name for name in names if name not in wanted]
     return dict.fromkeys(others[profile.max_tools - len(pinned) :], f"it is beyond max_tools={profile.max_tools}")
@@ -220,11 +220,11 @@ def _warnings_of_patterns(
         for pattern in sorted(set(patterns)):
             if not matches[pattern]:
                 literal = "; [ and { stand for themselves" if "[" in pattern or "{" in pattern else ""
-                yield f"{field} pattern {_shown(pattern)} matched no tool{literal}"
+                yield f"{field} pattern {_quote(pattern)} matched no tool{literal}"
     known = frozenset(names)
     for name in sorted({*profile.pinned, *profile.digests}):
         if canonical(name) not in known:
-            yield f"pinned name {_shown(name)} matched no tool"
+            yield f"pinned name {_quote(name)} matched no tool"
     forms = {pattern: canonical(pattern).casefold() for pattern in sorted(set(profile.exclude))}
     text = "".join((*visible, *forms))
     if text.casefold() == text:  # soon asked, and mostly so: case cannot be what is missed
@@ -236,14 +236,14 @@ def _warnings_of_patterns(
     for pattern, form in forms.items():
         found = of_all.get(form, of_changed[form])
         if missed := sorted(name for name, fold in folds.items() if fold in found):
-            yield f"exclude pattern {_shown(pattern)} misses {_listed(missed)} only by case"
+            yield f"exclude pattern {_quote(pattern)} misses {_names_text(missed)} only by case"
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(shortened(text, _MOST_SHOWN_CHARS))
 
 
-def _listed(names: Iterable[str]) -> str:
+def _names_text(names: Iterable[str]) -> str:
     every = list(names)
     more = f" and {len(every) - _MOST_NAMED} more" if len(every) > _MOST_NAMED else ""
-    return ", ".join(map(_shown, every[:_MOST_NAMED])) + more
+    return ", ".join(map(_quote, every[:_MOST_NAMED])) + more

@@ -64,7 +64,7 @@ class Asked:
     clauses: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def asked(task: str) -> Asked:
+def parse_task(task: str) -> Asked:
     """A task taken apart into words and clauses."""
     text = plain(task[:MOST_CHARS])
     return Asked(text, content_words(text), tuple(clauses(text)))
@@ -75,10 +75,10 @@ def ranked(index: Index, task: str, limit: int = 20, among: Collection[str] | No
 
     With `among` only tools of these ids, with the scores that they have among all.
     """
-    query = asked(task)
+    query = parse_task(task)
     scores = _scores(index, query)
     best = max(scores.values(), default=1.0)
-    first = dict.fromkeys(_called(index, task), best)
+    first = dict.fromkeys(_tools_called(index, task), best)
     if among is not None:
         chosen = set(map(index.place, among))
         first = {at: score for at, score in first.items() if at in chosen}
@@ -89,14 +89,14 @@ def ranked(index: Index, task: str, limit: int = 20, among: Collection[str] | No
     return tuple(Hit(index.rows[at].tool.id, score) for at, score in (*first.items(), *others))[: max(limit, 0)]
 
 
-def named(index: Index, text: str) -> tuple[str, ...]:
+def tools_named(index: Index, text: str) -> tuple[str, ...]:
     """The ids of the tools whose exact id or name stands in a text, in catalogue order."""
     return tuple(index.rows[at].tool.id for at in sorted({at for _, places in _names_in(index, text) for at in places}))
 
 
 def meanings(index: Index, task: str, hits: Iterable[Hit]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What an encoder is to compare: the task with each of its clauses, and a text for each hit."""
-    parts = asked(task).clauses
+    parts = parse_task(task).clauses
     queries = (task[:MOST_CHARS], *(text for text, _ in parts if len(parts) > 1))
     tools = [index.rows[at].tool for hit in hits if (at := index.place(hit.id)) is not None]
     return queries, tuple(f"{_GLUE.sub(' ', tool.name)}: {tool.description}" for tool in tools)
@@ -110,14 +110,14 @@ def blended(
     `likeness` has for each hit the cosines to the queries of `meanings`. Exact names stay first. Scores are up to 3.
     """
     sums = {hit.id: hit.score + near[0] + max(near[1:] or near) for hit, near in zip(hits, likeness, strict=True)}
-    called = {index.rows[at].tool.id for at in _called(index, task)}
+    called = {index.rows[at].tool.id for at in _tools_called(index, task)}
     order = sorted(sums, key=lambda tool: (tool not in called, -sums[tool]))
     return tuple(Hit(tool, sums[tool]) for tool in order[: max(limit, 0)])
 
 
 def sub_queries(task: str, sketch: Sequence[str] = ()) -> tuple[str, ...]:
     """What is asked of the index for a task: the whole, then each step of its sketch or, without one, each clause."""
-    parts = tuple(sketch) or tuple(text for text, _ in asked(task).clauses)
+    parts = tuple(sketch) or tuple(text for text, _ in parse_task(task).clauses)
     return tuple(dict.fromkeys((task, *parts)))
 
 
@@ -178,7 +178,7 @@ def shortlist(
     def best(tools: Iterable[str]) -> list[str]:
         return sorted(tools, key=lambda tool: (-scores.get(tool, 0.0), place[tool]))
 
-    called = named(index, own)
+    called = tools_named(index, own)
     must = (*called, *best(members)[:BEST])
     listed = tuple(dict.fromkeys((*must, *best(kept))))[: max(most, 0)]
     return tuple(dict.fromkeys((*(tool for tool in called if tool in listed), *best(listed))))
@@ -190,7 +190,7 @@ def _scores(index: Index, query: Asked) -> dict[int, float]:
     seen: set[str] = set()
     for _, found in query.clauses:
         sums: dict[int, float] = {}
-        for hits in sorted(map(index.asked, found), key=len):
+        for hits in sorted(map(index.lookup, found), key=len):
             if not sums:
                 sums = dict(hits)
             elif len(sums) < _ENOUGH:
@@ -214,7 +214,7 @@ def _scores(index: Index, query: Asked) -> dict[int, float]:
                 if part > best[at]:  # noqa: PLR1730  # a call of `max` costs more than all the rest here
                     best[at] = part
         for word in seen.intersection(found):  # a word counts once
-            again = index.asked(word)
+            again = index.lookup(word)
             for at in whole.keys() & again.keys():
                 whole[at] -= again[at]
         seen.update(found)
@@ -230,7 +230,7 @@ def _fitting(index: Index, query: Asked, scores: dict[int, float], limit: int) -
     if limit <= 0 or not scores:
         return []
     most = max(_RARE, len(index.rows) // _RARE)
-    known = [(index.asked(word), len(index.weights(word) or index.asked(word)) <= most) for word in query.whole]
+    known = [(index.lookup(word), len(index.weights(word) or index.lookup(word)) <= most) for word in query.whole]
     asked_words = frozenset(query.whole)
 
     def counts(at: int) -> bool:
@@ -247,7 +247,7 @@ def _fitting(index: Index, query: Asked, scores: dict[int, float], limit: int) -
     return [(at, scores[at]) for at in fit]
 
 
-def _called(index: Index, task: str) -> list[int]:
+def _tools_called(index: Index, task: str) -> list[int]:
     """The tools that the task calls by name: it is the name, or a name that is not a plain word stands in it."""
     whole = index.named.get(task.strip(), ())
     found = {at for name, places in _names_in(index, task) if not name.isalpha() or not name.islower() for at in places}

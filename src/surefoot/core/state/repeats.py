@@ -176,7 +176,7 @@ def reached(due: DueLimit, action: LimitAction) -> StepLimitReached:
 
 def step_of(call: Call) -> str:
     """The step that a call is, in a run without a plan: its tool, and what tells its arguments from others."""
-    return f"{call.name[:_LONGEST_NAME]}-{call.asked.hex()[:_DIGITS]}"
+    return f"{call.name[:_LONGEST_NAME]}-{call.trail_key.hex()[:_DIGITS]}"
 
 
 def with_reply(state: State, made: Turn) -> State:
@@ -205,7 +205,7 @@ def _round_ended(state: State, made: Turn) -> State:
     if any(call.result is not None and call.result.infrastructure for call in called):
         return state
     told = json_text([instruction.text, instruction.input, instruction.tool])
-    ended = [_seen(call, call.result) for call in called if call.result is not None]
+    ended = [_trail_entry(call, call.result) for call in called if call.result is not None]
     report = made.parsed.final or made.parsed.content or made.message.content
     return _traced(state, round_ended(state.trail, told, ended, report, state.seen - 1))
 
@@ -227,7 +227,7 @@ def with_settled(state: State) -> State:
             state = _decided(state, step_id, *denied(state.tried, config, step_id, number=state.seen - 1))
     if any(call.result is not None and call.result.infrastructure for call in asked):
         return _not_silent(state) if state.trail.silent else state
-    ended = [_seen(call, call.result) for call in asked if call.result is not None]
+    ended = [_trail_entry(call, call.result) for call in asked if call.result is not None]
     is_blocked = is_blocked and all(isinstance(call.decision, Deny) for call in asked)
     return _traced(state, (blocked if is_blocked else turn)(state.trail, config, ended, state.seen - 1))
 
@@ -237,7 +237,7 @@ def with_result(state: State, call: Call, result: ToolResult) -> State:
     if not result.is_error:
         has_changed = call.spec is not None and call.spec.effect != "read"
         return changed(state, tried=NO_STEPS) if has_changed and state.tried is not NO_STEPS else state
-    return having_failed(state, step_of(call), result.content, call.asked, infrastructure=result.infrastructure)
+    return having_failed(state, step_of(call), result.content, call.trail_key, infrastructure=result.infrastructure)
 
 
 def having_failed(state: State, step_id: str, error: str, call: bytes, *, infrastructure: bool) -> State:
@@ -302,7 +302,7 @@ def verdict(state: State, call: Call) -> StepDecision:
             return sign
     if not state.trail.entries:
         return CONTINUE
-    return proposed(state.trail, config, [c.asked for c in state.calls if c.fault is None])
+    return proposed(state.trail, config, [c.trail_key for c in state.calls if c.fault is None])
 
 
 def _without_failures(state: State) -> Lookup[str, Known]:
@@ -314,13 +314,13 @@ def _reason(event: StepLimitReached) -> str:
     return "stuck" if event.kind == "stuck" else "step limit"
 
 
-def _seen(call: Call, result: ToolResult) -> SeenCall:
+def _trail_entry(call: Call, result: ToolResult) -> SeenCall:
     whole = (
         "told" if call.known and call.is_told_once else result.outcome or result.blob or ""
     )  # that it was not made is news
     text = "" if whole or call.rule == RULE else result.content  # that refusal counts, and so never reads the same
     polling = call.spec is not None and call.spec.polling
-    return SeenCall(call.name, call.asked, not result.is_error, text, whole, polling)
+    return SeenCall(call.name, call.trail_key, not result.is_error, text, whole, polling)
 
 
 def _not_silent(state: State) -> State:

@@ -250,7 +250,7 @@ class State:
         )
 
     @property
-    def called(self) -> frozenset[str]:
+    def used_tools(self) -> frozenset[str]:
         """The tools that have given results; the same object as long as it is no other."""
         if self.turn is None:
             return frozenset()

@@ -142,7 +142,7 @@ def observe(
     watched = replace(step, turns=trail.turn(step.turns, config, (call,), number))
     if step.stop is not None:
         return _with(steps, step_id, watched), step.stop
-    return _decided(steps, step_id, watched, trail.standing(watched.turns, config, who=_called(step_id)))
+    return _decided(steps, step_id, watched, trail.standing(watched.turns, config, who=_step_name(step_id)))
 
 
 def _failed(step: Step, config: StepIterationConfig, failure: Failure) -> Step:
@@ -157,22 +157,22 @@ def _same_again(step: Step, failure: Failure, config: StepIterationConfig, step_
     if (alike := likeness(last.text, failure.text, config.similarity_threshold)) is None:
         return None
     percent, least = f"{alike * 100:.0f}%", f"{config.similarity_threshold * 100:.0f}%"
-    reason = f"{_called(step_id)} appears stuck: consecutive errors are {percent} similar (threshold: {least})"
+    reason = f"{_step_name(step_id)} appears stuck: consecutive errors are {percent} similar (threshold: {least})"
     return StepDecision(
-        "stop", "stuck", "similar", reason, trail.given((last.number, failure.number)), similarity=alike
+        "stop", "stuck", "similar", reason, trail.known_records((last.number, failure.number)), similarity=alike
     )
 
 
 def _circle(step: Step, config: StepIterationConfig, step_id: str) -> StepDecision:
-    return trail.standing(step.failures, config, who=_called(step_id), least_period=_LEAST_PERIOD_OF_FAILURES)
+    return trail.standing(step.failures, config, who=_step_name(step_id), least_period=_LEAST_PERIOD_OF_FAILURES)
 
 
 def _limit_reached(step: Step, config: StepIterationConfig, step_id: str) -> StepDecision | None:
     most = config.max_reattempts_per_step
     if step.count < most:
         return None
-    evidence = trail.given(entry.number for entry in step.failures.entries)
-    return StepDecision("stop", "max", None, f"{_called(step_id)} reached max reattempts ({most})", evidence)
+    evidence = trail.known_records(entry.number for entry in step.failures.entries)
+    return StepDecision("stop", "max", None, f"{_step_name(step_id)} reached max reattempts ({most})", evidence)
 
 
 def _decided(steps: Steps, step_id: str, step: Step, decision: StepDecision) -> tuple[Steps, StepDecision]:
@@ -186,5 +186,5 @@ def _with(steps: Steps, step_id: str, step: Step) -> Steps:
     return Steps(steps.by_id.plus({step_id: step}))
 
 
-def _called(step_id: str) -> str:
-    return f"Step '{trail.shown(step_id)}'"
+def _step_name(step_id: str) -> str:
+    return f"Step '{trail.visible_name(step_id)}'"

@@ -124,7 +124,7 @@ def outcome(result: str) -> bytes:
     return digest("raw", result) if is_long else digest(masked(result))
 
 
-def seen(
+def seen_call(
     name: str,
     arguments: object,
     *,
@@ -204,7 +204,9 @@ def standing(trail: Trail, config: StepIterationConfig, *, who: str = "the run",
     signs = [_silence(trail.silent, who)]
     if (count := len(trail.rounds)) >= config.repeats:
         reason = f"{who} appears stuck: the same instruction with the same report came {count} times in a row"
-        signs.append(StepDecision("stop", "stuck", "repeat", reason, given(number for _, number in trail.rounds)))
+        signs.append(
+            StepDecision("stop", "stuck", "repeat", reason, known_records(number for _, number in trail.rounds))
+        )
     signs += [sign for sign, _ in _signs(trail, config, who, least_period)]
     return max(signs, key=lambda sign: sign.strictness)
 
@@ -230,13 +232,13 @@ def progress_note(sign: StepDecision) -> str:
     return f"[PROGRESS_NOTE] {sign.reason[0].upper()}{sign.reason[1:]}. It will not be different next time. {REMEDY}"
 
 
-def shown(name: str) -> str:
+def visible_name(name: str) -> str:
     """A name in one line of visible characters, of at most 80 of its own."""
     cut = name[:_LONGEST_NAME]
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 
-def given(numbers: Iterable[int]) -> tuple[int, ...]:
+def known_records(numbers: Iterable[int]) -> tuple[int, ...]:
     """The numbers of records that are known; 0, where every journal starts, stands for none."""
     return tuple(number for number in numbers if number)
 
@@ -276,12 +278,12 @@ def _sign(
         verdict = _reached(beyond, _BEYOND)
     if verdict == "continue":
         return CONTINUE
-    names = "; ".join(" and ".join(dict.fromkeys(shown(call.name) for call in entry.calls)) for entry in block)
+    names = "; ".join(" and ".join(dict.fromkeys(visible_name(call.name) for call in entry.calls)) for entry in block)
     what = f"{names} with the same arguments" if block[0].calls else "the same failures"
     order = "" if period == 1 else ", in the same order"
     times = f"{streak // period + 1} times in a row{order}"
     reason = f"{who} appears stuck: {what} came {times}, and nothing new came of it"
-    evidence = given(entry.number for entry in trail.entries[-(streak + period - ahead) :])
+    evidence = known_records(entry.number for entry in trail.entries[-(streak + period - ahead) :])
     return StepDecision(verdict, "stuck", "repeat" if period == 1 else "cycle", reason, evidence)
 
 
@@ -290,7 +292,7 @@ def _silence(numbers: tuple[int, ...], who: str) -> StepDecision:
     if verdict == "continue":
         return CONTINUE
     reason = f"{who} appears stuck: {len(numbers)} replies in a row held neither a call nor an answer"
-    return StepDecision(verdict, "stuck", "monologue", reason, given(numbers))
+    return StepDecision(verdict, "stuck", "monologue", reason, known_records(numbers))
 
 
 def _reached(count: int, limits: Sequence[tuple[int, Verdict]]) -> Verdict:

@@ -107,11 +107,11 @@ class Call:
     def asks(self) -> tuple[Call, ...]:
         """What the run of the agent that it has asked waits for, under the ids by which that is answered."""
 
-        def asked(q: InnerQuestion) -> Call:
+        def as_call(q: InnerQuestion) -> Call:
             found = Call(f"{self.id}/{q.call_id}", "", q.name, q.arguments, q.spec, decision=q.decision, rule=q.rule)
             return changed(found, attempts=q.attempts, doubt=q.doubt, digest=q.digest)
 
-        return tuple(map(asked, self.inner.waiting)) if self.inner is not None and self.is_open else ()
+        return tuple(map(as_call, self.inner.waiting)) if self.inner is not None and self.is_open else ()
 
     @cached_property
     def key(self) -> str:
@@ -119,7 +119,7 @@ class Call:
         return f"{self.name}\0{json_text(self.arguments, sort_keys=True)}"
 
     @cached_property
-    def asked(self) -> bytes:
+    def trail_key(self) -> bytes:
         """The same for the trail, where the form of accents and numbers does not matter either; it is kept, too."""
         return call_digest(self.name, self.arguments)
 

@@ -116,13 +116,13 @@ LONGEST_ARGUMENT = 400
 """Characters up to which a text in the arguments of an old call is never folded."""
 
 
-def told(call: Call, offered: Catalogue, form: Form, frame: Frame = NO_FRAME) -> str:
+def render_outcome(call: Call, offered: Catalogue, form: Form, frame: Frame = NO_FRAME) -> str:
     """The outcome of one call, as text; `frame` is how that of a tool is shown."""
     if call.fault is not None:
         return tell(call.fault, offered, form)
     if call.result is None:  # a fork, or a cancelled run, can leave a call that nobody will run any more
         return "cancelled: not run"
-    text = shown(call.result, call.known or call.id, frame, call.name)
+    text = render_result(call.result, call.known or call.id, frame, call.name)
     return _reuse(call) + text if call.known else text
 
 
@@ -133,9 +133,9 @@ def _reuse(call: Call) -> str:
     return _REUSED if call.known else ""
 
 
-def shown(result: ToolResult, call_id: str, frame: Frame = NO_FRAME, name: str = "") -> str:
+def render_result(result: ToolResult, call_id: str, frame: Frame = NO_FRAME, name: str = "") -> str:
     """A result as data; what is cut says how to read on."""
-    text = frame.shown(result.content, result.source or name, result.trust, is_error=result.is_error)
+    text = frame.render(result.content, result.source or name, result.trust, is_error=result.is_error)
     if result.is_error and not text.startswith(result.kind):
         text = f"{result.kind}: {text}"
     if result.blob is None:

@@ -34,7 +34,15 @@ from surefoot.core.state.window import READ_RESULT, Fit, catalogue_tokens, marks
 from surefoot.core.view.observations import Form, ask_for, form_in
 from surefoot.core.view.shape import IN_WORDS, REPEATS, required_only, step_schema, told_shape, with_finish
 from surefoot.core.view.step import guidance, is_thought, tools_now, without_pager
-from surefoot.core.view.turns import KEPT_AS, asked, fetched, files_shown, said_before, split_template, turn_messages
+from surefoot.core.view.turns import (
+    KEPT_AS,
+    fetched,
+    files_shown,
+    said_before,
+    split_template,
+    turn_messages,
+    user_words,
+)
 from surefoot.types.knowledge import ROOT
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Think
@@ -51,7 +59,7 @@ KEPT_WHOLE = 3
 _RESULTS, _ARGUMENTS, _TURNS = range(3)
 
 
-def fitted(state: State, role: str, show: Show, pinned: int, droppable: int) -> Fit:
+def fit_turns(state: State, role: str, show: Show, pinned: int, droppable: int) -> Fit:
     """What the role is shown next. `pinned`: tokens of all but the turns; `droppable`: turns that may be left out."""
     was = state.speakers[role].fit
     form = form_in(state, state.speakers[role].mode)
@@ -156,7 +164,7 @@ def composed(
             for at in places:
                 messages += show(at, level).messages
         elif places:
-            for part in _settled(state, f"{think.role}:{form}:{places.start}", show, places[:-1]).parts:
+            for part in _settled_messages(state, f"{think.role}:{form}:{places.start}", show, places[:-1]).parts:
                 messages += part
             messages += show(places[-1], 0).messages  # the newest may still be shown differently
     messages += said_before(state, think.role, state.steps + 1)
@@ -186,7 +194,7 @@ def composed(
     return ModelRequest(system, tuple(messages), mode, stop=_STOPS[form], traits=speaker.traits)
 
 
-def _settled(state: State, form: str, show: Show, places: range) -> History[ModelMessage]:
+def _settled_messages(state: State, form: str, show: Show, places: range) -> History[ModelMessage]:
     """The messages of settled turns, shown whole. They are kept with the last of them, so only what is new is added."""
     made, done = None, len(places)
     while done and (made := state.done[places[done - 1]].take_until(form)) is None:
@@ -210,7 +218,7 @@ def fit_for(state: State, think: Think, show: Show, droppable: int) -> Fit:
     pinned += text_tokens(guidance(state))
     if state.speakers[role].mode == "native" and role != THINKER:
         pinned += catalogue_tokens(held_to(state, think, tools_now(state))[1])
-    return fitted(state, role, show, pinned, droppable)
+    return fit_turns(state, role, show, pinned, droppable)
 
 
 def _in_place_of(state: State, role: str, dropped: int) -> list[ModelMessage]:
@@ -343,7 +351,7 @@ def head(state: State, role: str) -> tuple[str, ModelMessage]:
     else:
         native = mode == "native"
         described = tools.derived("names_text", names) if native else tools.derived("declarations", declarations)
-    system, user = split_template(state.prompts[name], tools=described, task=asked(state, role, task))
+    system, user = split_template(state.prompts[name], tools=described, task=user_words(state, role, task))
     if state.config.output_schema is not None and state.output_schema is not None and role != THINKER:
         where = "The answer" if state.config.deliverable == "optional" else "<final_output>"
         system += f"\n\n{told_shape(state.output_schema, where)}"

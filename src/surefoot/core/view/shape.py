@@ -12,7 +12,7 @@ from surefoot.core.parse.marks import PARTS, parts_of
 from surefoot.core.parse.scan import whole_fence
 from surefoot.core.parse.validate import validate_value
 from surefoot.core.select.index import described, words
-from surefoot.core.select.shortlist import asked
+from surefoot.core.select.shortlist import parse_task
 from surefoot.core.text import at, json_text, object_schema
 from surefoot.core.text.json import as_list
 from surefoot.types.messages import ModelMessage
@@ -181,7 +181,7 @@ def required_only(tools: Catalogue, task: str = "") -> Catalogue:
     What speaks of a parameter are the words of its name, and those of its description and listed values that neither
     its tool nor a required parameter has.
     """
-    spoken = asked(task).whole
+    spoken = parse_task(task).whole
     kept: list[ToolSpec] = []
     for tool in tools.tools:
         properties, required = tool.parameters.get("properties"), tool.parameters.get("required", [])

@@ -116,7 +116,7 @@ def sketch_prompt(words: str) -> StagePrompt:
 
 def sanitise_prompt(name: str, result: ToolResult, gate: GateRecord) -> StagePrompt:
     """The passages of one result that give orders."""
-    text = Frame(gate.nonce).shown(result.content, result.source or name, result.trust)
+    text = Frame(gate.nonce).render(result.content, result.source or name, result.trust)
     return StagePrompt(SANITISE, text, MASK_SCHEMA)
 
 
@@ -131,7 +131,7 @@ def judge_prompt(words: str, spec: ToolSpec, arguments: Mapping[str, object], ga
         f"- {_place(path, spec)} ({one.role}): {one.origin}" + (f", {one.form} of a result" if one.form else "")
         for (path, _), one in zip(leaves(arguments, spec), aim.evidence[:MOST_VALUES], strict=False)
     ]
-    called = Frame(gate.nonce).shown(json_text(arguments)[:LONGEST_CALL], "the agent", "untrusted")
+    called = Frame(gate.nonce).render(json_text(arguments)[:LONGEST_CALL], "the agent", "untrusted")
     parts = [
         f"The user's words:\n{words[:LONGEST_WORDS]}",
         f"Effects that they ask for: {', '.join(sorted(anchor.effects_asked))}",
@@ -186,7 +186,7 @@ def tightened(gate: GateRecord, made: JudgementMade | None, said: Verdict) -> Ve
 def shown_calls(branch: guard.HypothesisBranch, frame: Frame, trust: Trust) -> str:
     """The arguments of a branch as data: a model wrote them, perhaps after it had read foreign text."""
     told = "\n".join(json_text(one) for one in branch.argument_sets)[:LONGEST_ARGUMENTS]
-    return frame.shown(told, "the agent", trust)
+    return frame.render(told, "the agent", trust)
 
 
 def recommended(now: Choosing, prompts: Mapping[str, str], frame: Frame, trust: Trust, most: int) -> str:

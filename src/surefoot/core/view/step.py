@@ -86,7 +86,7 @@ def choosing_now(state: State) -> Choosing:
 
 def branch_of_words(state: State) -> StepKind | None:
     """Of which kind the branch is that is taken, if it is one without tools; until there is another tree."""
-    taken = choosing_now(state).taken
+    taken = choosing_now(state).current
     return RESERVED.get(taken.tool_name) if taken is not None else None
 
 
@@ -283,13 +283,13 @@ def calls_of(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], Mappi
     return tuple(found), ids
 
 
-def unspoken(state: State, message: ModelMessage, parsed: Parsed, left: int = 0) -> State:
+def with_own_calls(state: State, message: ModelMessage, parsed: Parsed, left: int = 0) -> State:
     """The state with calls that no model spoke as its newest turn, each with a new id; `left`: rounds, if few."""
     number, step = state.steps + 1, state.running_step
     calls, ids = calls_of(state, ModelReplied(number, message, parsed, role=SOLO))
     step_id = step.step_id if step is not None else ""
     said = (number, message, parsed, "native", "any", SOLO, "calls", calls, left)
-    turn = Turn(*said, step_id=step_id, called=state.called)
+    turn = Turn(*said, step_id=step_id, called=state.used_tools)
     wire_ids, made = state.wire_ids.plus(ids), state.calls_made + len(calls)
     return changed(state, done=state.turns, turn=turn, wire_ids=wire_ids, calls_made=made)
 

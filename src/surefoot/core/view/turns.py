@@ -31,10 +31,10 @@ from surefoot.core.view.observations import (
     frame_of,
     note_for,
     observed,
+    render_outcome,
     shortened,
     tagged,
     tell_warnings,
-    told,
 )
 from surefoot.core.view.shape import FINISH
 from surefoot.core.view.step import goal_of, without_pager
@@ -122,7 +122,7 @@ def _words_in(value: object, named: frozenset[str]) -> int:
     return 0
 
 
-def asked(state: State, role: str, task: Task) -> str:
+def user_words(state: State, role: str, task: Task) -> str:
     """The user's words with what came with them."""
     is_kept_away = role == THINKER and state.config.thinker_sees == "data"
     frame = Frame(state.gate.nonce) if state.gate else NO_FRAME
@@ -193,7 +193,7 @@ def said_before(state: State, role: str, step: int) -> tuple[ModelMessage, ...]:
     template = state.prompts[prompt_name(role, state.speakers[role].mode)] if said else ""
     told: list[ModelMessage] = []
     for one in said:
-        text = split_template(template, tools="", task=asked(state, role, one.task))[1]
+        text = split_template(template, tools="", task=user_words(state, role, one.task))[1]
         words = ModelMessage("user", text, files=files_shown(state, role, one.task))
         told += (ModelMessage("user", fetched(state, role, one)), words)
     told += (ModelMessage("user", text) for at, text in state.notes if at == step)
@@ -276,7 +276,9 @@ def _files(calls: Sequence[Call], level: int) -> tuple[Attachment, ...]:
 def _outcomes(state: State, turn: Turn, form: Form, level: int) -> list[str]:
     """What is told of each call; behind the last, what of the reply was not used."""
     frames = [frame_of(state, call) if state.gate is not None else NO_FRAME for call in turn.calls]
-    outcomes = [told(call, state.offered, form, frame) for call, frame in zip(turn.calls, frames, strict=True)]
+    outcomes = [
+        render_outcome(call, state.offered, form, frame) for call, frame in zip(turn.calls, frames, strict=True)
+    ]
     if level:
         named = zip(turn.calls, outcomes, frames, strict=True)
         outcomes = [digest(call, text, frame) for call, text, frame in named]

@@ -153,13 +153,13 @@ class Activities:
         self.held: dict[str, tuple[Held, Opened]] = {}
 
     def all(self) -> list[Callable[..., Awaitable[object]]]:
-        def named(kind: str) -> Callable[..., Awaitable[object]]:
-            async def made(asked: Asked) -> Made:
+        def activity_for(kind: str) -> Callable[..., Awaitable[object]]:
+            async def make_move(asked: Asked) -> Made:
                 return await self._make(asked)
 
-            return activity.defn(name=kind)(made)
+            return activity.defn(name=kind)(make_move)
 
-        return [self.drive, self.load, self.record, self.hear, self.answer, self.rest, *map(named, KINDS)]
+        return [self.drive, self.load, self.record, self.hear, self.answer, self.rest, *map(activity_for, KINDS)]
 
     @activity.defn
     async def drive(self, held: Held) -> str:
@@ -222,7 +222,7 @@ class Activities:
         """Put on record what was said to a run that stands at that place; records that it has been given since."""
         place = Place(batch.seq, bytes.fromhex(batch.hash))
 
-        async def heard(opened: Opened) -> Piece:
+        async def hear_words(opened: Opened) -> Piece:
             if opened.journal.place == place:
                 state = await self._state(batch.held, batch.seq)
                 events, words = await hear(self._store, opened.journal, state, is_thinking, acting)
@@ -231,7 +231,7 @@ class Activities:
                     await opened.journal.append(events, "written", heard=words, at=at, place=place)
             return await self._piece(opened, batch.seq)
 
-        return await self._with(batch.held, heard)
+        return await self._with(batch.held, hear_words)
 
     @activity.defn
     async def answer(self, run_id: str, answer: Answer, is_yes: bool, key: str) -> tuple[str, str]:
@@ -254,7 +254,7 @@ class Activities:
                 state = fold(await opened.journal.read())
                 if state.ending is not None:
                     await self._agents[held.agent].remember(opened.journal, state)
-                opened.left(Run.of(state))
+                opened.leave(Run.of(state))
 
         with suppress(LeaseLost):  # others have it
             await self._with(held, let_go)
@@ -265,7 +265,7 @@ class Activities:
         Raises `LeaseLost` once others have claimed the run.
         """
         for _ in range(2):
-            opened = await self._opened(held)
+            opened = await self._open(held)
             try:
                 return await do(opened)
             except JournalError as error:
@@ -286,10 +286,10 @@ class Activities:
         move, held = decode_move(asked.move), asked.held
         async with _beating():  # also while servers of tools are slow: what counts as lost is not to begin after that
             state = await self._state(held, asked.seq)
-            making = asyncio.create_task(self._made(move, held, state))
+            making = asyncio.create_task(self._carry_out(move, held, state))
             return await (making if (key := _key_of_effect(move, state)) is None else self._waited(asked, making, key))
 
-    async def _made(self, move: WorldMove, held: Held, state: State) -> Made:
+    async def _carry_out(self, move: WorldMove, held: Held, state: State) -> Made:
         shelf = _Shelved(self._store, held.run_id)
         hands = await self._agents[held.agent].hands(cast("RunJournal", shelf), state)
         async with hands.services:
@@ -318,7 +318,7 @@ class Activities:
             await asyncio.sleep(_BEAT_S)
         return made
 
-    async def _opened(self, held: Held) -> Opened:
+    async def _open(self, held: Held) -> Opened:
         """The run, held here by that claim. Raises `LeaseLost` once others have it."""
         was, opened = self.held.get(held.run_id, (None, None))
         if opened is not None and was == held:

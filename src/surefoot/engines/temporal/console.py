@@ -36,7 +36,7 @@ class Console:
     _making: dict[WorldMove, asyncio.Task[None]]
 
     @property
-    def _held(self) -> Held:
+    def _claim(self) -> Held:
         return replace(self._given.held, fence=self._fence)
 
     @workflow.update(unfinished_policy=workflow.HandlerUnfinishedPolicy.ABANDON)
@@ -60,13 +60,13 @@ class Console:
     def _check(self, answer: Answer) -> None:
         is_known = self._given.size == "move"  # by stretches, only the journal knows
         if is_known and answer.call_id not in {call.id for call in waiting(self._state)}:
-            told = f"run {self._held.run_id}: call {answer.call_id!r} does not wait for a person"
+            told = f"run {self._claim.run_id}: call {answer.call_id!r} does not wait for a person"
             raise ApplicationError(told, type="not_waiting")
 
     async def _answered(self, answer: Answer, *, is_yes: bool) -> str:
         outcome, detail = await workflow.execute_activity_method(
             Activities.answer,
-            args=[self._held.run_id, answer, is_yes, workflow.uuid4().hex],
+            args=[self._claim.run_id, answer, is_yes, workflow.uuid4().hex],
             start_to_close_timeout=timedelta(seconds=60),
             retry_policy=ANEW,
         )

@@ -113,7 +113,7 @@ class Engine:
     ) -> None:
         self._store, self._agents, self._client, self._queue = store, agents, client, queue
         self._size, self._most_events, self._deployment, self._calls_only = size, most_events, deployment, calls_only
-        self._activities = Activities(store, agents, f"temporal worker {os.getpid()}", self._told)
+        self._activities = Activities(store, agents, f"temporal worker {os.getpid()}", self._note_word)
         self._said: set[str] = set()
         self._woken = asyncio.Event()
         self._claimed: dict[str, Claimed] = {}
@@ -144,7 +144,7 @@ class Engine:
             looking.cancel()
             waiting.cancel()
 
-    def _told(self, run_id: str) -> None:
+    def _note_word(self, run_id: str) -> None:
         self._said.add(run_id)
         self._woken.set()
 

@@ -139,7 +139,7 @@ class RunWorkflow(Console):
             if is_cancelled_exception(error):  # the workflow ends, not the run
                 raise
             why = str(error.cause or error)
-            await self._local(Activities.rest, self._held, why)
+            await self._local(Activities.rest, self._claim, why)
             raise ApplicationError(f"the run was set aside: {why}", non_retryable=True) from error
 
     @property
@@ -151,7 +151,7 @@ class RunWorkflow(Console):
 
     async def _in_stretches(self) -> str:
         while True:
-            held, status = self._held, LOST
+            held, status = self._claim, LOST
             self._mark("running")
             try:
                 status = await workflow.execute_activity_method(
@@ -167,7 +167,7 @@ class RunWorkflow(Console):
                     raise
                 continue  # a worker was lost
             self._mark("running" if status == LOST else status)
-            if status not in (LOST, "paused", "ready", "interrupted") and held == self._held:
+            if status not in (LOST, "paused", "ready", "interrupted") and held == self._claim:
                 return status
             await self._claimed_since(held)
             if self._is_full:
@@ -200,10 +200,10 @@ class RunWorkflow(Console):
         elif self._is_full and ending is None:
             self._anew()
         elif not self.decide(self._state):
-            held = self._held
+            held = self._claim
             await self._local(Activities.rest, held, "")
             self._mark("paused" if ending is None else ending.kind)
-            if ending is not None and held == self._held:
+            if ending is not None and held == self._claim:
                 return ending.kind
             await self._claimed_since(held)
             await self._take_up()
@@ -245,7 +245,7 @@ class RunWorkflow(Console):
         has_more = True
         self._mark("running")
         while has_more:
-            held = self._held
+            held = self._claim
             try:
                 piece = await self._local(Activities.load, held, self._place.seq, is_taken)
             except ApplicationError as error:
@@ -282,7 +282,7 @@ class RunWorkflow(Console):
         task, call = self._making.pop(move), call_of(move, self._state)[1]
         if made is not None:
             if made.digest != digest:
-                raise Diverged(f"run {self._held.run_id}: an activity has made another move; adopt the run")
+                raise Diverged(f"run {self._claim.run_id}: an activity has made another move; adopt the run")
             if move in self._effects:
                 self._taken.append((task, (move, digest, made)))
             self._at, self._failures = max(self._at, made.at), 0
@@ -299,8 +299,8 @@ class RunWorkflow(Console):
         thinking = any(isinstance(one, Think) for one in making)
         self._has_words, self._are_held_back = False, thinking
         acting = [one.call_id for one in making if isinstance(one, Act | moves.Probe)]
-        STATES.put(self._held, self._state)
-        self._add(await self._written(Activities.hear, self._batch((), "written"), thinking, acting))
+        STATES.put(self._claim, self._state)
+        self._add(await self._write(Activities.hear, self._batch((), "written"), thinking, acting))
 
     async def _make(self, move: WorldMove, state: State) -> None:
         """Have an activity make a move. What must not be made twice is never tried again."""
@@ -314,10 +314,10 @@ class RunWorkflow(Console):
         try:
             if isinstance(move, Wait):
                 await workflow.sleep(move.wait_s)
-            STATES.put(self._held, state)
+            STATES.put(self._claim, state)
             made = await workflow.execute_activity(
                 kind_of(move),
-                Asked(self._held, state.seen, encode_move(sent)),
+                Asked(self._claim, state.seen, encode_move(sent)),
                 result_type=Made,
                 start_to_close_timeout=limit,
                 heartbeat_timeout=_BEAT,
@@ -355,23 +355,23 @@ class RunWorkflow(Console):
 
     def _batch(self, events: Sequence[Event], durability: Durability) -> Batch:
         bodies = piece_of(events, seq=0, hash="", at=0.0).bodies
-        return Batch(self._held, bodies, self._place.seq, self._place.hash.hex(), self._at, durability)
+        return Batch(self._claim, bodies, self._place.seq, self._place.hash.hex(), self._at, durability)
 
     async def _flush(self, safety: Durability = "written") -> None:
         """Put on record what is pending, and hold the hash that comes of it against our own."""
         events, self._pending = self._pending, []
         if not events:
             return
-        given = await self._written(Activities.record, self._batch(events, safety))
+        given = await self._write(Activities.record, self._batch(events, safety))
         stands = rows_of(0, events, self._at, self._place, NO_RECORDS)[2]
         if given != stands.hash.hex():
-            raise Diverged(f"run {self._held.run_id}: record {stands.seq - 1} is another one; adopt the run")
+            raise Diverged(f"run {self._claim.run_id}: record {stands.seq - 1} is another one; adopt the run")
         self._place, self._taken = stands, []
 
-    async def _written(self, how: Any, batch: Batch, *more: object) -> Any:  # Any: an activity and what it gives
+    async def _write(self, how: Any, batch: Batch, *more: object) -> Any:  # Any: an activity and what it gives
         """What comes of writing to the journal by the newest claim. Raises `_Moved` where others have written."""
         while True:
-            held = self._held
+            held = self._claim
             try:
                 return await self._local(how, replace(batch, held=held), *more)
             except ApplicationError as error:
@@ -391,4 +391,4 @@ class RunWorkflow(Console):
     def _anew(self) -> NoReturn:
         """Begin anew with the same run, from its journal."""
         upgraded = workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE
-        workflow.continue_as_new(replace(self._given, held=self._held), initial_versioning_behavior=upgraded)
+        workflow.continue_as_new(replace(self._given, held=self._claim), initial_versioning_behavior=upgraded)

@@ -26,7 +26,7 @@ from surefoot.server.api import Asked, Exact, checked, invalid
 from surefoot.server.follow import LOOK_S, SIGNAL_S, until
 from surefoot.server.protocols.agui_events import Frames, Told
 from surefoot.server.reads import check_reads, run_of
-from surefoot.server.say import heard
+from surefoot.server.say import wait_until_heard
 from surefoot.server.shapes import Given, Long, RunAgent, Short
 from surefoot.server.signals import Heard as Place
 from surefoot.server.site import Site
@@ -104,7 +104,7 @@ async def _answered(asked: Asked[None, RunAgent], given: RunAgentInput) -> tuple
     words = [_word(call_id, entry, by) for (*_, call_id), entry in zip(named, entries, strict=True)]
     for entry, word in zip(entries, words, strict=True):
         key = dumped(["agui", given.thread_id, given.run_id, entry.interrupt_id]).decode()
-        await heard(replace(asked, key=key), run, word)
+        await wait_until_heard(replace(asked, key=key), run, word)
     return run, min(run.events, *(int(place) for _, place, _ in named))
 
 

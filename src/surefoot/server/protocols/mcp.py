@@ -40,7 +40,7 @@ from surefoot.server.protocols.status import GOING, cancel, link_to, stood, word
 from surefoot.server.reads import at_desk, check_reads, run_of
 from surefoot.server.shapes import Labels
 from surefoot.server.site import body_of
-from surefoot.server.starts import begun
+from surefoot.server.starts import begin_run
 from surefoot.server.tales import Reading
 from surefoot.telling.export import export
 from surefoot.telling.text import visible
@@ -91,7 +91,7 @@ class Conversation(Response):
             await problem.response(scope["path"])(scope, receive, send)
             return
 
-        async def given() -> Message:
+        async def receive_body() -> Message:
             return {"type": "http.request", "body": body.pop(), "more_body": False} if body else await receive()
 
         server: Server[Any] = Server(  # Any: it has no state
@@ -107,7 +107,7 @@ class Conversation(Response):
             server.add_request_handler(method.method, method.params_type, method.handler)
         manager = StreamableHTTPSessionManager(server, stateless=True, json_response=True)
         async with manager.run():
-            await manager.handle_request(scope, given, self._reply.send)
+            await manager.handle_request(scope, receive_body, self._reply.send)
 
     def _may(self, *rights: Literal["read", "start", "cancel"]) -> bool:
         return not self._asked.token.rights.isdisjoint(rights)
@@ -133,12 +133,12 @@ class Conversation(Response):
     async def _call(self, context: Context, params: CallToolRequestParams) -> Any:  # Any: a task is no type of the SDK
         """Call a tool. What goes wrong is a result that the client's model can read."""
         try:
-            return await self._called(context, params)
+            return await self._call_tool(context, params)
         except Exception as error:  # noqa: BLE001  # as every endpoint answers
             problem = problem_of(error)
             return _result(f"{problem.name}: {problem.detail or problem.kind.remedy}", is_error=True)
 
-    async def _called(
+    async def _call_tool(
         self, context: Context, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult | Json:
         asked, name, arguments = self._asked, params.name, params.arguments or {}
@@ -160,9 +160,9 @@ class Conversation(Response):
                 check_reads(asked, run)
             else:
                 task = Task(given.task, author="model")
-                run, _ = await begun(asked, name.removeprefix(_RUN), task, given.labels)
+                run, _ = await begin_run(asked, name.removeprefix(_RUN), task, given.labels)
                 if self._tasks.is_wanted(context):
-                    return self._tasks.begun(run)
+                    return self._tasks.task_reply(run)
             return await self._answer(context, run, params.input_responses or {})
 
     async def _answer(

@@ -71,7 +71,7 @@ class Tasks(Extension):
         """Whether the client takes a task in place of a result, and may ask for it."""
         return "read" in self._asked.token.rights and context.session.check_client_capability(_WANTED)
 
-    def begun(self, run: RunSummary) -> Json:
+    def task_reply(self, run: RunSummary) -> Json:
         return {"resultType": "task", **_task(run, "working")}
 
     async def _checked(

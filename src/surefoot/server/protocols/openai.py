@@ -20,7 +20,7 @@ from surefoot.server.api import Asked, Exact
 from surefoot.server.protocols.status import GOING, stood, words_of
 from surefoot.server.shapes import Given
 from surefoot.server.sse import PING, PING_S, EventStream, Write
-from surefoot.server.starts import begun
+from surefoot.server.starts import begin_run
 from surefoot.types.attachments import Attachment
 from surefoot.types.ports import RunSummary
 from surefoot.types.task import Author, Task
@@ -96,7 +96,7 @@ async def chat(asked: Asked[None, Chat]) -> Response:
     """Start a run for the last message, and answer once it stands. The run goes on if the client leaves."""
     body = asked.body
     with asked.site.pace.stream(asked.token.name):
-        run, _ = await begun(asked, body.model, task_of(body, asked.token.speaks_as))
+        run, _ = await begin_run(asked, body.model, task_of(body, asked.token.speaks_as))
         headers = {"X-Surefoot-Run": run.run_id}
         if not body.stream:
             run = await stood(asked, run)

@@ -23,7 +23,7 @@ from surefoot.server.protocols.status import GOING, answer, asks_of, cancel, sen
 from surefoot.server.reads import check_reads, run_of
 from surefoot.server.shapes import Count, Ended, Long
 from surefoot.server.sse import PING, PING_S, EventStream, Write, frame
-from surefoot.server.starts import begun
+from surefoot.server.starts import begin_run
 from surefoot.server.tales import Reading
 from surefoot.types.ports import RunSummary
 
@@ -94,7 +94,7 @@ async def create(asked: Asked[None, Create]) -> Response:
     body = asked.body
     with asked.site.pace.stream(asked.token.name):
         said = _approvals(body)
-        run, since = await _approved(asked, said) if said else (await _begun(asked), 0)
+        run, since = await _approved(asked, said) if said else (await _begin(asked), 0)
         if not body.stream:
             return await _answer(asked, run if body.background else await stood(asked, run))
     return _stream(asked, run, since=since)
@@ -125,7 +125,7 @@ async def _run(asked: Asked[Any, Any], response_id: str) -> RunSummary:
     return run
 
 
-async def _begun(asked: Asked[None, Create]) -> RunSummary:
+async def _begin(asked: Asked[None, Create]) -> RunSummary:
     """A run for the last message; with those before it, and a response that it follows, as material."""
     if "start" not in asked.token.rights:
         raise Problem("forbidden", "starting a run needs the right start")
@@ -137,7 +137,7 @@ async def _begun(asked: Asked[None, Create]) -> RunSummary:
     if body.previous_response_id:
         before, job = await _before(asked, body.previous_response_id)
     task = replace(task_of(chat, asked.token.speaks_as, before), job=job)
-    run, _ = await begun(asked, body.model, task)
+    run, _ = await begin_run(asked, body.model, task)
     return run
 
 
@@ -181,7 +181,7 @@ async def _answer(asked: Asked[Any, Any], run: RunSummary) -> Response:
     async for piece in Reading(asked.site.store, run.run_id).pieces(run.events):
         output.add(piece)
     await _stand(asked, run, output)
-    return answered(_told(run, output, asked), headers={"X-Surefoot-Run": run.run_id})
+    return answered(_response(run, output, asked), headers={"X-Surefoot-Run": run.run_id})
 
 
 async def _stand(asked: Asked[Any, Any], run: RunSummary, output: Output) -> list[Json]:
@@ -204,7 +204,7 @@ def _stream(asked: Asked[Any, Any], run: RunSummary, since: int = 0, after: int 
             if due := [frame(one["type"], dumped(one)) for one in frames if one["sequence_number"] > after]:
                 await write(b"".join(due))
 
-        await send(output.begin(_told(now, output, asked, "in_progress")))
+        await send(output.begin(_response(now, output, asked, "in_progress")))
         while True:
             async for piece in reading.pieces():
                 await send(output.add(piece))
@@ -216,14 +216,14 @@ def _stream(asked: Asked[Any, Any], run: RunSummary, since: int = 0, after: int 
             if now.status in GOING and reading.place >= now.events:
                 await write(PING)
         await send(await _stand(asked, now, output))
-        told = _told(now, output, asked)
+        told = _response(now, output, asked)
         kind = told["status"] if told["status"] in ("completed", "failed") else "incomplete"
         await send([output.end(kind, told)])
 
     return EventStream(tell, asked.site.pace.stream(asked.token.name), {"X-Surefoot-Run": run.run_id})
 
 
-def _told(run: RunSummary, output: Output, asked: Asked[Any, Any], status: str = "") -> Told:
+def _response(run: RunSummary, output: Output, asked: Asked[Any, Any], status: str = "") -> Told:
     status, spent = status or _STATUS.get(run.status, "failed"), run.usage
     failed = {"code": "server_error", "message": sentence_of(asked, run)}
     return {

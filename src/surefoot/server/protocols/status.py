@@ -11,7 +11,7 @@ from typing import Any
 from surefoot.server.answers import Problem, dumped
 from surefoot.server.api import Asked
 from surefoot.server.follow import until
-from surefoot.server.say import cancellable, heard
+from surefoot.server.say import cancellable, wait_until_heard
 from surefoot.server.tales import Reading
 from surefoot.telling.state import Question
 from surefoot.telling.text import visible
@@ -88,12 +88,12 @@ async def answer(asked: Asked[Any, Any], run: RunSummary, name: str, via: str, r
     said = ((call, digest),)
     word = Approve(said, by, reason) if is_yes else Refuse(said, by, reason)
     key = sha256(dumped([via, name, word])).hexdigest()  # the same answer, given again, counts once
-    posted, _ = await heard(replace(asked, key=key), run, word)
+    posted, _ = await wait_until_heard(replace(asked, key=key), run, word)
     return bool(posted.outcome)
 
 
 async def cancel(asked: Asked[Any, Any], run_id: str, via: str, reason: str = "") -> RunSummary:
     """End a run; how it stands then. Raises `Problem`, also for one that is over."""
     run = await cancellable(asked, run_id)
-    await heard(asked, run, Cancel(f"{asked.token.name} via {via}", reason))
+    await wait_until_heard(asked, run, Cancel(f"{asked.token.name} via {via}", reason))
     return await asked.site.store.summary(run.run_id)

@@ -85,11 +85,11 @@ class Link:
     def is_open(self) -> bool:
         return self._ready.done() and not self.is_lost
 
-    async def opened(self) -> bool:
+    async def wait_open(self) -> bool:
         """Wait until it stands, or does not: then `failure` says why. Shared by all who wait."""
         return await asyncio.shield(self._ready)
 
-    async def settled(self) -> None:
+    async def wait_settled(self) -> None:
         """Wait until what the server said of changes was read again, or the link is over."""
         await self._settled.wait()
 
@@ -111,13 +111,13 @@ class Link:
         except MCPError as error:  # is it that of a lost connection? servers use the same code for errors of their own
             is_refused = bool(self.server.url) and error.message in _REFUSED
             if is_refused and self._status in _FORGOTTEN:
-                self._lost()
+                self._lose()
             is_closed = error.code == CONNECTION_CLOSED and (self.is_lost or bool(self.server.url))
             if is_refused or is_closed:
                 raise LinkLost(f"HTTP status {self._status}" if error.message in _REFUSED else "") from error
             raise
 
-    async def asked(self, ask: Callable[[Client], Awaitable[T]]) -> T:
+    async def ask(self, ask: Callable[[Client], Awaitable[T]]) -> T:
         """What the server answers to what is no call. Raises `MCPError`, or `LinkLost` where no answer came."""
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # the extra `mcp` loads late
         from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415  # as above
@@ -152,7 +152,7 @@ class Link:
                 from mcp.client.client import Client  # noqa: PLC0415  # the extra `mcp` takes a second to load
                 from mcp_types import Implementation, ToolListChangedNotification  # noqa: PLC0415  # as above
 
-                async def heard(message: IncomingMessage) -> None:
+                async def on_message(message: IncomingMessage) -> None:
                     if isinstance(message, ToolListChangedNotification):
                         self._changed()
 
@@ -164,11 +164,11 @@ class Link:
                         transport,
                         mode=self._mode,
                         client_info=Implementation(name="surefoot", version="1"),
-                        message_handler=heard,
+                        message_handler=on_message,
                         cache=None,  # a listing is always asked for: pins are only as good as it is new
                     )
                 )
-                self.listing = await self._listed()
+                self.listing = await self._list_all()
                 self._settled.set()
                 self._ready.set_result(True)
                 listening = asyncio.create_task(self._listen(self._client))
@@ -181,7 +181,7 @@ class Link:
                 while not (self._is_closing or self.is_lost):  # the list is read again as often as it changes
                     if self._is_stale:
                         self._is_stale = False
-                        self.listing = await self._listed()
+                        self.listing = await self._list_all()
                         continue
                     self._settled.set()
                     self._wake.clear()
@@ -199,7 +199,7 @@ class Link:
                 parts.append(f"its last words: {' '.join(words.split())[-300:]}")
             self.failure = self.server.without_secrets("; ".join(parts))  # in one line
         finally:
-            self._lost()
+            self._lose()
             self._settled.set()
             if not self._ready.done():
                 self._ready.set_result(False)
@@ -215,14 +215,14 @@ class Link:
             words = until_started.enter_context(self._words.pipe())
             async with stdio_client(started, errlog=words) as (read, write):
                 until_started.close()  # the process has its own end now; when that closes, the reading ends
-                yield Watched(read, self._lost), write
+                yield Watched(read, self._lose), write
 
     @contextlib.asynccontextmanager
     async def _over_http(self) -> AsyncGenerator[Any]:  # Any: the streams, whose types load late
         import httpx2  # noqa: PLC0415  # the extra `mcp` loads late
         from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415  # as above
 
-        async def seen(response: httpx2.Response) -> None:
+        async def on_response(response: httpx2.Response) -> None:
             self._status = response.status_code
 
         limit = httpx2.Timeout(self.server.connect_timeout_s, read=None)  # the limit of an answer is that of its call
@@ -230,14 +230,14 @@ class Link:
             httpx2.AsyncClient(
                 headers=dict(self.server.headers),
                 timeout=limit,
-                event_hooks={"response": [seen]},
+                event_hooks={"response": [on_response]},
                 auth=auth_of(self.server),
             ) as client,
             streamable_http_client(self.server.url, http_client=client) as (read, write),
         ):
-            yield Watched(read, self._lost), write
+            yield Watched(read, self._lose), write
 
-    async def _listed(self) -> Listing:
+    async def _list_all(self) -> Listing:
         """All pages of the server's list. Raises `TimeoutError`, or what the client does."""
         assert self._client is not None  # noqa: S101  # it was just entered
         tools: list[Tool] = []
@@ -281,7 +281,7 @@ class Link:
         self._settled.clear()
         self._wake.set()
 
-    def _lost(self) -> None:
+    def _lose(self) -> None:
         self.is_lost = True
         self._wake.set()
 
@@ -321,7 +321,7 @@ class Connection:
                         if opening.done() and self._opening is opening:
                             self._opening = None
                     link = opening.result()
-                await link.settled()
+                await link.wait_settled()
         except TimeoutError as error:
             raise Unreachable(f"the MCP server {self.server.name} was not ready within {limit_s:g} s") from error
         self.listing = link.listing
@@ -349,7 +349,7 @@ class Connection:
             self._link = link  # so that whoever closes ends it, also while it opens
             try:
                 async with asyncio.timeout(self.server.connect_timeout_s):
-                    if await link.opened():
+                    if await link.wait_open():
                         return link
                     why = link.failure
             except TimeoutError:

@@ -170,7 +170,7 @@ def auth_of(
     from mcp.client.auth import OAuthClientProvider  # noqa: PLC0415  # the extra `mcp` loads late
     from mcp.shared.auth import OAuthClientMetadata  # noqa: PLC0415  # as above
 
-    async def opened(url: str) -> None:
+    async def redirect(url: str) -> None:
         if callback is None or show is None:
             raise UsageError(f"it needs a login: surefoot mcp login FILE.json {server.name}")
         callback.state = parse_qs(urlsplit(url).query).get("state", [""])[0]
@@ -187,7 +187,7 @@ def auth_of(
         "token_endpoint_auth_method": "none",
     }
     login = Login(server)
-    auth = OAuthClientProvider(server.url, OAuthClientMetadata.model_validate(about), login, opened, handler)
+    auth = OAuthClientProvider(server.url, OAuthClientMetadata.model_validate(about), login, redirect, handler)
     login.context = auth.context
     return auth
 

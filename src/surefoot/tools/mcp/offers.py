@@ -99,7 +99,7 @@ def listing_of(server: McpServer, tools: Iterable[Tool], *, has_resources: bool 
         elif len(offers) >= MOST_TOOLS:
             why = "the server lists too many tools"
         if why:
-            dropped.append((shown(tool.name, 100), why))
+            dropped.append((visible_text(tool.name, 100), why))
         else:
             offers[made.spec.name] = made
         seen.add(tool.name)
@@ -133,7 +133,7 @@ def offer_of(server: McpServer, tool: Tool) -> Offer:
     title = tool.title or (hints.title if hints else None)
     spec = ToolSpec(
         name=name_of(server.name, tool.name),
-        description=shown(tool.description or title or "", MOST_DESCRIPTION_CHARS),
+        description=visible_text(tool.description or title or "", MOST_DESCRIPTION_CHARS),
         parameters=_shown_schema({"type": "object", **tool.input_schema}),
         effect="delete" if is_destructive else "write",
         timeout_s=server.timeout_s,
@@ -149,7 +149,7 @@ def offer_of(server: McpServer, tool: Tool) -> Offer:
 READ_RESOURCE = "read_resource"
 
 
-def shown(text: str, most: int) -> str:
+def visible_text(text: str, most: int) -> str:
     """A text from outside without characters that do not show, of at most `most` characters."""
 
     def shows(character: str) -> bool:
@@ -175,7 +175,9 @@ def name_of(server: str, tool: str) -> str:
 def _shown_schema(schema: Mapping[str, object]) -> dict[str, object]:
     """A schema as given, its descriptions made fit to be shown: they reach a model like any other."""
     return {
-        key: shown(value, MOST_DESCRIPTION_CHARS) if key in _SAID and isinstance(value, str) else _below(key, value)
+        key: visible_text(value, MOST_DESCRIPTION_CHARS)
+        if key in _SAID and isinstance(value, str)
+        else _below(key, value)
         for key, value in schema.items()
     }
 
@@ -221,7 +223,7 @@ async def attachments_of(client: Client, uri: str) -> tuple[Attachment, ...]:
     """
     found: list[Attachment] = []
     for part in (await client.read_resource(uri, cache_mode="bypass")).contents:
-        name = shown(part.uri, 200).rstrip("/").rpartition("/")[2] or "resource"
+        name = visible_text(part.uri, 200).rstrip("/").rpartition("/")[2] or "resource"
         text = getattr(part, "text", None)
         if isinstance(text, str):
             found.append(Attachment(name, text))
@@ -238,12 +240,15 @@ async def messages_of(client: Client, name: str, arguments: Mapping[str, str]) -
     """A prompt with its arguments, as messages; of what is not text one line says what it is."""
     told = await client.get_prompt(name, dict(arguments))
     return tuple(
-        ModelMessage(one.role, shown(getattr(one.content, "text", None) or f"[{one.content.type}]", 1_000_000))
+        ModelMessage(one.role, visible_text(getattr(one.content, "text", None) or f"[{one.content.type}]", 1_000_000))
         for one in told.messages
     )
 
 
 def resource_lines(resources: tuple[Resource, ...]) -> str:
     """Resources for a model: the URI of each, its name, and its type."""
-    lines = (f"{shown(one.uri, 500)}  {shown(one.name, 100)}  {one.mime_type or ''}".rstrip() for one in resources)
+    lines = (
+        f"{visible_text(one.uri, 500)}  {visible_text(one.name, 100)}  {one.mime_type or ''}".rstrip()
+        for one in resources
+    )
     return "\n".join(lines) or "(the server lists no resources)"

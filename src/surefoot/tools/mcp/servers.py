@@ -30,7 +30,7 @@ from surefoot.tools.mcp.offers import (
     prompts_of,
     resource_lines,
     resources_of,
-    shown,
+    visible_text,
 )
 from surefoot.types.attachments import Attachment, media_type_of
 from surefoot.types.errors import UsageError, extra_needed
@@ -88,7 +88,7 @@ class McpTool:
             if isinstance(link, ToolResult):
                 return link
             try:
-                return await self._sent(link, arguments, context)
+                return await self._send(link, arguments, context)
             except LinkLost as error:
                 why = f" ({error})" if str(error) else ""
                 if not may_repeat:
@@ -121,7 +121,7 @@ class McpTool:
             return self._result(f"{changed}; a new run sees it as it is now.", failed=True)
         return link
 
-    async def _sent(self, link: Link, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
+    async def _send(self, link: Link, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # the extra `mcp` loads late
         from mcp_types import CallToolResult  # noqa: PLC0415  # as above
         from pydantic import ValidationError  # noqa: PLC0415  # loads late as well
@@ -133,9 +133,9 @@ class McpTool:
             if self.offer.reads:
                 uri = str(arguments.get("uri") or "")
                 if not uri:
-                    return self._result(resource_lines(await link.asked(resources_of)), failed=False)
+                    return self._result(resource_lines(await link.ask(resources_of)), failed=False)
                 try:
-                    found = await link.asked(partial(attachments_of, uri=uri))
+                    found = await link.ask(partial(attachments_of, uri=uri))
                 except UsageError as error:
                     return self._result(f"Not read: {error}", failed=True)
                 files = tuple(one for one in found if one.digest)
@@ -204,7 +204,7 @@ def _block(block: ContentBlock) -> str:
     if block.type == "text":
         return block.text
     held = block.resource if block.type == "resource" else block
-    kind, text = shown(held.mime_type or "unknown type", 100), getattr(held, "text", None)
+    kind, text = visible_text(held.mime_type or "unknown type", 100), getattr(held, "text", None)
     base64 = str(getattr(held, "data", getattr(held, "blob", "")))
     size = f"{len(base64.rstrip('=')) * 3 // 4} bytes"  # of what the text in base64 holds
     match block.type:
@@ -212,9 +212,9 @@ def _block(block: ContentBlock) -> str:
             return f"[{block.type}, {kind}, {size}]"
         case "resource_link":
             size = "" if block.size is None else f", {block.size} bytes"
-            return f"[link to a resource: {shown(block.uri, 500)}, {kind}{size}]"
+            return f"[link to a resource: {visible_text(block.uri, 500)}, {kind}{size}]"
         case "resource":
-            about = f"[resource {shown(block.resource.uri, 500)}, {kind}"
+            about = f"[resource {visible_text(block.resource.uri, 500)}, {kind}"
             return f"{about}, {len(text)} characters]\n{text}" if isinstance(text, str) else f"{about}, {size}]"
 
 
@@ -274,22 +274,22 @@ class McpServers:
 
         Raises `UsageError` for a server that is not one of these or cannot be reached, and for what it cannot read.
         """
-        return await self._asked(server, f"the resource {uri!r}", partial(attachments_of, uri=uri))
+        return await self._ask(server, f"the resource {uri!r}", partial(attachments_of, uri=uri))
 
     async def prompt(
         self, server: str, name: str, arguments: Mapping[str, str] | None = None
     ) -> tuple[ModelMessage, ...]:
         """A prompt of a server, filled in. Raises `UsageError` as `resource` does."""
-        return await self._asked(
+        return await self._ask(
             server, f"the prompt {name!r}", partial(messages_of, name=name, arguments=arguments or {})
         )
 
-    async def held(self, server: str) -> tuple[Sequence[Resource], Sequence[Prompt]]:
+    async def contents(self, server: str) -> tuple[Sequence[Resource], Sequence[Prompt]]:
         """The resources and prompts that a server lists. Raises `UsageError` as `resource` does."""
-        found = await self._asked(server, "its resources", resources_of)
-        return found, await self._asked(server, "its prompts", prompts_of)
+        found = await self._ask(server, "its resources", resources_of)
+        return found, await self._ask(server, "its prompts", prompts_of)
 
-    async def _asked(self, server: str, what: str, ask: Callable[[Client], Awaitable[T]]) -> T:
+    async def _ask(self, server: str, what: str, ask: Callable[[Client], Awaitable[T]]) -> T:
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # the extra `mcp` loads late
 
         connection = next((one for one in self._here().connections if one.server.name == server), None)
@@ -297,11 +297,11 @@ class McpServers:
             known = ", ".join(one.name for one in self.servers) or "none"
             raise UsageError(f"unknown MCP server {server!r}; there are: {known}")
         try:
-            return await (await connection.ready()).asked(ask)
+            return await (await connection.ready()).ask(ask)
         except (Unreachable, LinkLost) as error:
             raise UsageError(f"the MCP server {server} cannot be asked for {what}: {error}") from error
         except MCPError as error:
-            told = connection.server.without_secrets(shown(error.message, _MOST_TOLD_CHARS))
+            told = connection.server.without_secrets(visible_text(error.message, _MOST_TOLD_CHARS))
             raise UsageError(f"the MCP server {server} does not give {what}: {told}") from error
 
     async def aclose(self) -> None:
