@@ -29,6 +29,8 @@ Graph = Mapping[str, frozenset[str]]
 _SMALL = 120
 _PARTICIPLE = re.compile(r".+(?:ed|ing)$")
 _IRREGULAR = frozenset({"told", "shown", "given_up", "said", "made", "known", "held", "held_text", "written", "begun"})
+_TALK = _IRREGULAR | {"asked", "heard", "gone", "taken", "given", "seen", "kept", "found", "noted", "meant"}
+"""What a function is not named by alone: such a name says neither what it returns nor what it does."""
 _NOUNS = frozenset({"embed", "feed", "need", "seed", "speed", "string", "thing"})
 _MOST_ENTERED = {
     "a plain tool call": (250, 45),
@@ -193,6 +195,17 @@ def participles() -> list[str]:
     ]
 
 
+def talk() -> list[str]:
+    """Functions and methods whose whole name is a word of `_TALK`; a property may have one."""
+    return [
+        f"{module.name}:{node.name}"
+        for module in modules().values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.strip("_") in _TALK
+        if not any("property" in ast.unparse(one) for one in node.decorator_list)
+    ]
+
+
 def shared_stems() -> list[str]:
     """Names that modules in two or more rooms bear; the vocabulary beside a room of its name does not count."""
     found: defaultdict[str, set[str]] = defaultdict(set)
@@ -235,6 +248,7 @@ def figures() -> list[Figure]:
         Figure(f"private functions called once, of {private}", len(once), 300, once),
         Figure("small modules with one importer", len(one := sole_importers()), 15, one),
         Figure("modules named by a participle", len(one := participles()), 0, one),
+        Figure("functions named by talk alone", len(one := talk()), 0, one),
         Figure("names in two or more rooms", len(one := shared_stems()), 8, one),
         Figure("lines of tests", sum(len(text.splitlines()) for text in tests), 32_000),
         *(

@@ -70,6 +70,7 @@ CEILINGS = {  # what `make house` prints; each only goes down
     "private functions called once": 529,
     "small modules with one importer": 5,
     "modules named by a participle": 0,
+    "functions named by talk alone": 0,
     "names in two or more rooms": 8,
     "lines of tests": 59_871,
     "functions entered by a plain tool call": 378,

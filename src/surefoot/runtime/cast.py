@@ -86,7 +86,7 @@ class LearntTraits:
         self._path = path if identity != model.name else None
         self._known: Mapping[str, str] | None = None
 
-    def known(self) -> Mapping[str, str]:
+    def traits(self) -> Mapping[str, str]:
         """What is remembered, by trait."""
         if self._known is None:
             self._known = load(self._path, time.time()).traits_of(self._identity) if self._path else {}
@@ -99,7 +99,7 @@ class LearntTraits:
         now = time.time()
         learnt = LearntTrait(event.value, event.evidence, now, (run_id,))
         whole = save(self._path, Remembered({self._identity: {event.trait: learnt}}), now)
-        self._known = {**self.known(), **whole.traits_of(self._identity)}
+        self._known = {**self.traits(), **whole.traits_of(self._identity)}
 
 
 OWN_REASONING = "own_reasoning"
@@ -145,7 +145,7 @@ class Part:
 
     def remembered(self) -> list[ModelTraitLearnt]:
         """What earlier runs of this user have learnt, and the adapter does not say itself."""
-        if not (known := self.learnt.known()):
+        if not (known := self.learnt.traits()):
             return []
         declared, left_out = self.speaker().traits, () if self.call_mode == "auto" else MODE_TRAITS
         return [

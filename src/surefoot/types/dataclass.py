@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, frozen: bool, slots: bool = False) -> Callable[[type], type]:
-        """The class as a frozen dataclass. One that is made from another is left to the standard decorator."""
+        """The class as a frozen dataclass. One that is decorate from another is left to the standard decorator."""
 
-        def made(cls: type) -> type:
+        def decorate(cls: type) -> type:
             if any(map(dataclasses.is_dataclass, cls.__mro__)):
                 return dataclasses.dataclass(frozen=frozen, slots=slots)(cls)
             return _frozen(dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls), slots)
 
-        return made
+        return decorate
 
 
 def _frozen(cls: Any, slots: bool) -> type:
