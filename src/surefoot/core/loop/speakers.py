@@ -123,7 +123,7 @@ def finished(turn: Turn) -> Completed | None:
     return next((Completed(answer_of_finish(call.arguments)) for call in made), None)
 
 
-def given_up(state: State, role: str) -> Record | None:
+def give_up(state: State, role: str) -> Record | None:
     """What follows when a role's replies cannot be read any more: another way to speak to it, else the end.
 
     What the replies so far have shown about the model is put on record once (spec/react.md, section 2).
@@ -274,7 +274,7 @@ def solo_speaker(state: State, *, is_mono: bool = False) -> Think | Record:
             return Record((RunEnded(Stopped("refused")),))
         case _:
             over = misshapen(state, turn) if turn.parsed.error is not None else None
-            return over or given_up(state, SOLO) or think(state, SOLO)
+            return over or give_up(state, SOLO) or think(state, SOLO)
 
 
 def once_speaker(state: State) -> Record:
@@ -309,7 +309,7 @@ def _after_thinker(state: State, turn: Turn) -> Think | Record:
     if instruction is None:
         if state.speakers[THINKER].nudges_running > state.config.nudges:
             return failed_to_read(state, THINKER)
-        return given_up(state, THINKER) or think(state, THINKER)
+        return give_up(state, THINKER) or think(state, THINKER)
     if not instruction.done:
         return think(state, ACTOR)
     proposal = "" if instruction.text else proposed(state)  # one who still instructs has not confirmed it
@@ -331,12 +331,12 @@ def _after_actor(state: State, turn: Turn) -> Think | Record:
                 return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
             if state.speakers[ACTOR].nudges_running > state.config.nudges:
                 return failed_to_read(state, ACTOR)
-            return last_word(state, text) if is_over else given_up(state, ACTOR) or think(state, ACTOR, "answer")
+            return last_word(state, text) if is_over else give_up(state, ACTOR) or think(state, ACTOR, "answer")
         return last_word(state, text or proposed(state)) if is_over else think(state, THINKER)
     proposal = proposal_of(turn)
     if proposal and state.config.early_deliverable == "accept":
         return Record((RunEnded(Completed(proposal)),))
-    if (end := given_up(state, ACTOR)) is not None:
+    if (end := give_up(state, ACTOR)) is not None:
         return end
     if turn.outcome == "answer" or proposal:
         return think(state, THINKER)
