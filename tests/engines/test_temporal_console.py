@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 pytest.importorskip("temporalio", reason="the extra `temporal` is not installed")
 
 from dev_server import Server
+from temporal_world import NUMBERS, PATIENCE_S, engine, store_of
 from temporalio.api.enums.v1 import EventType, IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
@@ -26,8 +24,8 @@ from temporalio.service import RPCError
 from surefoot import Agent, MemoryJournal, tool
 from surefoot.engines.temporal.console import AGENT, LABELS, STATUS
 from surefoot.engines.temporal.payloads import Answer, Size, workflow_id
-from surefoot.engines.temporal.worker import Engine, connected, is_marked
-from surefoot.journal.memory import store_of
+from surefoot.engines.temporal.worker import connected, is_marked
+from surefoot.journal import memory
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.events import CallJudged
 from surefoot.types.outcomes import Deny
@@ -35,29 +33,9 @@ from surefoot.types.ports import JournalStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.temporal, pytest.mark.timeout(300)]
 
-_NUMBERS = count()
-_PATIENCE_S = 120
-
-
-def kept_by(agent: Agent[Any]) -> JournalStore:
-    return cast("JournalStore", agent.journal)  # as `paying` gives it
-
-
-@asynccontextmanager
-async def engine(server: Server, agent: Agent[Any], queue: str, **options: Any) -> AsyncGenerator[Client]:
-    """A worker for that agent on a queue."""
-    store = kept_by(agent)
-    client, told = await connected(store, server.address), asyncio.Event()
-    working = asyncio.create_task(Engine(store, {"clerk": agent}, client, queue=queue, **options).run(told))
-    try:
-        yield client
-    finally:
-        told.set()
-        await asyncio.wait_for(working, 60)
-
 
 async def stands(store: JournalStore, run_id: str, *statuses: str) -> None:
-    async with asyncio.timeout(_PATIENCE_S):
+    async with asyncio.timeout(PATIENCE_S):
         while (await store.summary(run_id)).status not in statuses:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
@@ -73,13 +51,13 @@ def paying(**options: Any) -> Agent[Any]:
 
 
 async def test_calls_of_a_tool_are_made_on_the_queue_that_it_names(temporal_server: Server) -> None:
-    run_id, till = f"queued{next(_NUMBERS)}", f"till{next(_NUMBERS)}"
+    run_id, till = f"queued{next(NUMBERS)}", f"till{next(NUMBERS)}"
     agent = paying(queue=till)
-    async with engine(temporal_server, agent, run_id) as client:
+    async with engine(temporal_server, agent, queue=run_id) as client:
         await agent.start("go", run_id=run_id)
         handle = client.get_workflow_handle(workflow_id(run_id))
-        async with engine(temporal_server, agent, till, calls_only=True):
-            await stands(kept_by(agent), run_id, "completed")
+        async with engine(temporal_server, agent, queue=till, calls_only=True):
+            await stands(store_of(agent), run_id, "completed")
         history = await handle.fetch_history()
     begun = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
     sent = [one.activity_task_scheduled_event_attributes for one in history.events if one.event_type == begun]
@@ -88,11 +66,11 @@ async def test_calls_of_a_tool_are_made_on_the_queue_that_it_names(temporal_serv
 
 @pytest.mark.parametrize("size", ["move", "run"])
 async def test_a_call_is_answered_by_an_update(temporal_server: Server, size: Size) -> None:
-    run_id = f"asked{next(_NUMBERS)}"
+    run_id = f"asked{next(NUMBERS)}"
     agent = paying(approval="always")
-    async with engine(temporal_server, agent, run_id, size=size) as client:
+    async with engine(temporal_server, agent, queue=run_id, size=size) as client:
         await agent.start("go", run_id=run_id)
-        await stands(kept_by(agent), run_id, "paused")
+        await stands(store_of(agent), run_id, "paused")
         handle: Any = client.get_workflow_handle(workflow_id(run_id))  # Any: its updates have no types
         unknown = "not_waiting" if size == "move" else "no_such_call"  # by stretches, only the journal knows
         for wrong, kind in ((Answer("9.9", "Ada"), unknown), (Answer("1.0", "Ada", digest="0" * 64), "changed")):
@@ -101,47 +79,47 @@ async def test_a_call_is_answered_by_an_update(temporal_server: Server, size: Si
             assert isinstance(failed.value.cause, ApplicationError)
             assert failed.value.cause.type == kind
         assert await handle.execute_update("approve", Answer("1.0", "Ada")) == "applied"
-        await stands(kept_by(agent), run_id, "completed")
+        await stands(store_of(agent), run_id, "completed")
         assert await asyncio.wait_for(handle.result(), 60) == "completed"
 
 
 async def test_a_call_is_refused_by_an_update(temporal_server: Server) -> None:
-    run_id = f"asked{next(_NUMBERS)}"
+    run_id = f"asked{next(NUMBERS)}"
     agent = paying(approval="always")
-    async with engine(temporal_server, agent, run_id) as client:
+    async with engine(temporal_server, agent, queue=run_id) as client:
         await agent.start("go", run_id=run_id)
-        await stands(kept_by(agent), run_id, "paused")
+        await stands(store_of(agent), run_id, "paused")
         handle: Any = client.get_workflow_handle(workflow_id(run_id))  # Any: its updates have no types
         with pytest.raises(WorkflowUpdateFailedError):
             await handle.execute_update("refuse", Answer("9.9", "Ada"))
         assert await handle.execute_update("refuse", Answer("1.0", "Ada", "too much")) == "applied"
-        await stands(kept_by(agent), run_id, "completed")
-    records, _ = await kept_by(agent).read_recorded(run_id)
+        await stands(store_of(agent), run_id, "completed")
+    records, _ = await store_of(agent).read_recorded(run_id)
     assert [one.event.decision for one in records if isinstance(one.event, CallJudged)][-1] == Deny(
         "refused by Ada: too much"
     )
 
 
 async def test_runs_are_found_by_their_search_attributes(temporal_server: Server) -> None:
-    run_id, agent = f"marked{next(_NUMBERS)}", paying(approval="always")
-    client = await connected(kept_by(agent), temporal_server.address)
+    run_id, agent = f"marked{next(NUMBERS)}", paying(approval="always")
+    client = await connected(store_of(agent), temporal_server.address)
     wanted = {one.name: IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD for one in (AGENT, STATUS)}
     wanted[LABELS.name] = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST
     assert not await is_marked(client)
     await client.operator_service.add_search_attributes(
         AddSearchAttributesRequest(namespace="default", search_attributes=wanted)
     )
-    async with asyncio.timeout(_PATIENCE_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not await is_marked(client):  # noqa: ASYNC110
             await asyncio.sleep(0.2)
 
     async def found(status: str) -> None:
         query = f"SurefootAgent = 'clerk' AND SurefootLabels = 'team=blue' AND SurefootStatus = '{status}'"
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             while workflow_id(run_id) not in [one.id async for one in client.list_workflows(query)]:  # noqa: ASYNC110
                 await asyncio.sleep(0.2)
 
-    async with engine(temporal_server, agent, run_id):
+    async with engine(temporal_server, agent, queue=run_id):
         await agent.start("go", run_id=run_id, labels={"team": "blue"})
         await found("paused")
         await agent.approve(run_id, "1.0", by="Ada")
@@ -150,8 +128,8 @@ async def test_runs_are_found_by_their_search_attributes(temporal_server: Server
 
 @pytest.mark.scale
 async def test_a_run_goes_over_to_the_build_that_becomes_current(temporal_server: Server, tmp_path: Path) -> None:
-    run_id, name = f"built{next(_NUMBERS)}", f"d{next(_NUMBERS)}"
-    stores = [store_of(tmp_path / "runs.db") for _ in range(2)]  # of two processes
+    run_id, name = f"built{next(NUMBERS)}", f"d{next(NUMBERS)}"
+    stores = [memory.store_of(tmp_path / "runs.db") for _ in range(2)]  # of two processes
     agent, later = (replace(paying(approval="always"), journal=store) for store in stores)
     old, new = WorkerDeploymentVersion(name, "old"), WorkerDeploymentVersion(name, "new")
 
@@ -159,7 +137,7 @@ async def test_a_run_goes_over_to_the_build_that_becomes_current(temporal_server
         request = SetWorkerDeploymentCurrentVersionRequest(
             namespace="default", deployment_name=name, build_id=build.build_id
         )
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 try:
                     await client.workflow_service.set_worker_deployment_current_version(request)
@@ -168,16 +146,16 @@ async def test_a_run_goes_over_to_the_build_that_becomes_current(temporal_server
                 else:
                     return
 
-    async with engine(temporal_server, agent, run_id, deployment=old) as client:
+    async with engine(temporal_server, agent, queue=run_id, deployment=old) as client:
         await make_current(client, old)
         await agent.start("go", run_id=run_id)
-        await stands(kept_by(agent), run_id, "paused")
-        async with engine(temporal_server, replace(later, model=agent.model), run_id, deployment=new):
+        await stands(store_of(agent), run_id, "paused")
+        async with engine(temporal_server, replace(later, model=agent.model), queue=run_id, deployment=new):
             await make_current(client, new)
             handle = client.get_workflow_handle(workflow_id(run_id))
             first = (await handle.describe()).run_id
             await agent.approve(run_id, "1.0", by="Ada")
-            await stands(kept_by(agent), run_id, "completed")
+            await stands(store_of(agent), run_id, "completed")
             last = await handle.describe()
     for store in stores:
         await store.aclose()

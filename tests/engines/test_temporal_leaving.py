@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,17 +14,17 @@ import pytest
 pytest.importorskip("temporalio", reason="the extra `temporal` is not installed")
 
 from dev_server import Server
+from temporal_world import PATIENCE_S, Lasting, at_rest, engine
 from temporalio.api.enums.v1 import EventType
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.client import WorkflowExecutionStatus
 from temporalio.testing import ActivityEnvironment
 
-from surefoot import Agent, LoopConfig, MemoryJournal, Run, tool
-from surefoot.core.loop.fold import fold
+from surefoot import Agent, LoopConfig, MemoryJournal, tool
 from surefoot.core.state.state import EMPTY
 from surefoot.engines.temporal import worker
 from surefoot.engines.temporal.activities import KINDS, Activities, States
 from surefoot.engines.temporal.payloads import WORKFLOW, Asked, Batch, Given, Held, Size, encode_move, workflow_id
-from surefoot.engines.temporal.worker import Engine, adopt, connected
+from surefoot.engines.temporal.worker import adopt, connected
 from surefoot.journal.memory import store_of
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.errors import JournalError
@@ -37,7 +35,6 @@ from surefoot.types.words import Note
 
 pytestmark = [pytest.mark.anyio, pytest.mark.temporal, pytest.mark.timeout(200)]
 
-_PATIENCE_S = 60
 _SIGNALLED = EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED
 
 
@@ -62,58 +59,20 @@ def test_a_state_is_found_while_another_workflow_keeps_one() -> None:
     assert told
 
 
-class Slow:
-    """An agent whose only call takes until it is let go on."""
-
-    def __init__(self, store: JournalStore) -> None:
-        self.begun, self.go = asyncio.Event(), asyncio.Event()
-
-        @tool(effect="read")
-        async def hold() -> str:
-            """Hold on."""
-            self.begun.set()
-            await self.go.wait()
-            return "held"
-
-        self.agent = Agent(ScriptedModel([calls(("hold", {})), "Done."]), tools=[hold], journal=store, name="clerk")
-
-
-async def ended(store: JournalStore, run_id: str) -> Run:
-    until = time.monotonic() + _PATIENCE_S
-    while (summary := await store.summary(run_id)).status in ("running", "queued", "ready", "interrupted"):
-        assert time.monotonic() < until, summary
-        await asyncio.sleep(0.05)
-    assert summary.standing != "set_aside", summary.reason
-    return Run.of(fold(one.event for one in (await store.read_recorded(run_id))[0]))
-
-
-@asynccontextmanager
-async def at_work(server: Server, store: JournalStore, agent: Agent, queue: str, size: Size) -> AsyncGenerator[Client]:
-    """A worker for that agent."""
-    client, told = await connected(store, server.address), asyncio.Event()
-    working = asyncio.create_task(Engine(store, {"clerk": agent}, client, queue=queue, size=size).run(told))
-    try:
-        yield client
-    finally:
-        told.set()
-        await asyncio.wait_for(working, 60)
-
-
 async def test_who_cancels_a_workflow_does_not_set_its_run_aside(temporal_server: Server) -> None:
     store, run_id = MemoryJournal(), "called-off"
-    slow = Slow(store)
-    async with at_work(temporal_server, store, slow.agent, run_id, "run") as client:
-        await slow.agent.start("go", run_id=run_id)
-        await asyncio.wait_for(slow.begun.wait(), _PATIENCE_S)
+    slow = Lasting(store)
+    async with engine(temporal_server, slow.agent, size="run") as client:
+        await slow.begin(run_id)
         newest = client.get_workflow_handle(workflow_id(run_id))
         first = client.get_workflow_handle(workflow_id(run_id), run_id=(await newest.describe()).run_id)
         await first.cancel()
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             while (status := (await first.describe()).status) is WorkflowExecutionStatus.RUNNING:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         assert status is WorkflowExecutionStatus.CANCELED
         slow.go.set()
-        assert (await ended(store, run_id)).status == "completed"
+        assert (await at_rest(store, run_id)).status == "completed"
 
 
 async def test_a_run_whose_workflow_never_got_anywhere_is_adopted(
@@ -125,13 +84,13 @@ async def test_a_run_whose_workflow_never_got_anywhere_is_adopted(
     client = await connected(store, temporal_server.address)
     stuck = Given(Held(run_id, "clerk", 0), "move", 4000)
     handle = await client.start_workflow(WORKFLOW, stuck, id=workflow_id(run_id), task_queue="nobody's")
-    async with at_work(temporal_server, store, agent, run_id, "move"):
+    async with engine(temporal_server, agent, size="move"):
         await agent.start("go", run_id=run_id)
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             while _SIGNALLED not in {one.event_type for one in (await handle.fetch_history()).events}:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         await adopt(client, [run_id])
-        assert (await ended(store, run_id)).status == "completed"
+        assert (await at_rest(store, run_id)).status == "completed"
     await agent.aclose()
 
 
@@ -149,7 +108,7 @@ class Till:
         def pay() -> str:
             """Pay once."""
             self.begun.set()
-            assert self.go.wait(_PATIENCE_S)
+            assert self.go.wait(PATIENCE_S)
             self.paid.append("paid")
             return "paid"
 
@@ -157,12 +116,12 @@ class Till:
 
     async def begin(self, run_id: str) -> None:
         await self.agent.start("go", run_id=run_id)
-        assert await asyncio.to_thread(self.begun.wait, _PATIENCE_S)
+        assert await asyncio.to_thread(self.begun.wait, PATIENCE_S)
 
     async def end(self, store: JournalStore, run_id: str) -> list[type[Event]]:
         """The call has paid once, what it gave is on record, and nobody had to ask; the kinds of the records."""
         self.go.set()
-        assert (await ended(store, run_id)).status == "completed"
+        assert (await at_rest(store, run_id)).status == "completed"
         events = [one.event for one in (await store.read_recorded(run_id))[0]]
         assert [one.result.content for one in events if isinstance(one, CallEnded)] == ["paid"]
         assert (self.paid, self.asked) == (["paid"], [])
@@ -173,12 +132,12 @@ class Till:
 async def test_a_call_in_a_thread_outlasts_its_workflow(temporal_server: Server, size: Size) -> None:
     store, run_id = MemoryJournal(), f"adopted-{size}"
     till = Till(store)
-    async with at_work(temporal_server, store, till.agent, run_id, size) as client:
+    async with engine(temporal_server, till.agent, size=size) as client:
         await till.begin(run_id)
         first = (await client.get_workflow_handle(workflow_id(run_id)).describe()).run_id
         await adopt(client, [run_id])
         if size == "move":  # with `run`, the journal is held until the call has ended
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(PATIENCE_S):
                 while (await client.get_workflow_handle(workflow_id(run_id)).describe()).run_id == first:  # noqa: ASYNC110
                     await asyncio.sleep(0.1)
         await asyncio.sleep(12)  # longer than a worker may go without a sign of life
@@ -188,7 +147,7 @@ async def test_a_call_in_a_thread_outlasts_its_workflow(temporal_server: Server,
 async def test_a_call_goes_on_while_others_write_to_its_run(temporal_server: Server, tmp_path: Path) -> None:
     store, run_id = store_of(str(tmp_path / "runs.db")), "written-by-others"
     till, other = Till(store), store_of(str(tmp_path / "runs.db"))
-    async with at_work(temporal_server, store, till.agent, run_id, "move") as client:
+    async with engine(temporal_server, till.agent, size="move") as client:
         await till.begin(run_id)
         handle = client.get_workflow_handle(workflow_id(run_id))
         first = (await handle.describe()).run_id
@@ -222,16 +181,16 @@ async def test_what_ends_beside_a_hand_that_fails_is_on_record(temporal_server: 
     model = ScriptedModel([calls(("fetch", {}), ("wait", {}))])
     config = LoopConfig(tool_result_chars=200)
     agent = Agent(model, tools=[fetch, wait], journal=store, name="clerk", config=config)
-    async with at_work(temporal_server, store, agent, run_id, "move") as client:
+    async with engine(temporal_server, agent, size="move") as client:
         await agent.start("go", run_id=run_id)
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             while len(tried) < 9:  # noqa: ASYNC110  # three activities of three attempts
                 await asyncio.sleep(0.1)
             handle = client.get_workflow_handle(workflow_id(run_id))
             while len((await handle.query("summary"))["under_way"]) > 1:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         go.set()
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             while (summary := await store.summary(run_id)).status != "set_aside":  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
     assert "no room" in summary.reason

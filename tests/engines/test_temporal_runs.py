@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields, is_dataclass, replace
-from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +16,7 @@ import pytest
 pytest.importorskip("temporalio", reason="the extra `temporal` is not installed")
 
 from dev_server import Server
+from temporal_world import NUMBERS, PATIENCE_S, Lasting, at_rest, engine
 from temporalio import workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
@@ -24,11 +24,10 @@ from temporalio.worker import Replayer
 
 from desk import BILL, Desk
 from plan_kit import ONE_BY_ONE, WORDS, World, off, plan, step
+from records import events_of
 from scenes import Played, Row, config_of, drive, models_of, rows_in
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, Task, tool
-from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
-from surefoot.core.loop.replay import replay
 from surefoot.core.state.state import State
 from surefoot.engines.temporal import worker
 from surefoot.engines.temporal.payloads import WORKFLOW, Given, Size, workflow_id
@@ -56,47 +55,7 @@ from surefoot.types.ports import JournalStore, Tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.temporal, pytest.mark.timeout(300)]
 
-_NUMBERS = count()
-_PATIENCE_S = 120
 _TIMES = ("elapsed_s", "took_s", "first_s")
-
-
-@asynccontextmanager
-async def engine(
-    server: Server,
-    store: JournalStore,
-    agents: Mapping[str, Agent[Any]],
-    *,
-    size: Size = "move",
-    queue: str = "",
-    **options: Any,
-) -> AsyncGenerator[Client]:
-    """A worker for these agents, on a queue of its own unless one is named."""
-    client, told = await connected(store, server.address), asyncio.Event()
-    made = Engine(store, agents, client, queue=queue or f"q{next(_NUMBERS)}", size=size, **options)
-    working = asyncio.create_task(made.run(told))
-    try:
-        yield client
-    finally:
-        told.set()
-        await asyncio.wait_for(working, 60)
-
-
-async def records_of(store: JournalStore, run_id: str) -> list[Event]:
-    return [one.event for one in (await store.read_recorded(run_id))[0]]
-
-
-async def at_rest(store: JournalStore, run_id: str, patience_s: float = _PATIENCE_S) -> Run:
-    """The run, once it has ended or waits for a person, and nobody drives it."""
-    summary = await store.summary(run_id)
-    until = time.monotonic() + patience_s
-    while summary.status in ("running", "queued", "ready", "interrupted"):
-        assert time.monotonic() < until, summary
-        await asyncio.sleep(0.05)
-        summary = await store.summary(run_id)
-    events = await records_of(store, run_id)
-    assert summary.status != "set_aside", summary.reason
-    return Run.of(fold(events), events[-1])
 
 
 def timeless(value: object) -> Any:  # Any: as it was given
@@ -161,7 +120,7 @@ async def play_all(server: Server, scenes: Sequence[tuple[Row, Any, Any, str, di
         made_of(row, world, words, store, f"a{n}", **options)
         for n, (row, world, words, _, options) in enumerate(scenes)
     ]
-    room, mark = asyncio.Semaphore(6), next(_NUMBERS)  # workflows of other tests may be open still
+    room, mark = asyncio.Semaphore(6), next(NUMBERS)  # workflows of other tests may be open still
 
     async def played(n: int) -> str:
         row, world, words, task, options = scenes[n]
@@ -170,11 +129,11 @@ async def play_all(server: Server, scenes: Sequence[tuple[Row, Any, Any, str, di
         await drive(other, row, task, run_id := f"r{mark}-{n}")
         async with room:
             run = await through(store, agent, row, Task(row.get("task", task)), run_id)
-        events = await records_of(store, run_id)
+        events = await events_of(store, run_id)
         Played(run, agent, real, models, events).hold(row)
-        return "" if told(events) == told(await records_of(alone, run_id)) else row["why"]
+        return "" if told(events) == told(await events_of(alone, run_id)) else row["why"]
 
-    async with engine(server, store, {f"a{n}": agent for n, (agent, _, _) in enumerate(made)}, size=size):
+    async with engine(server, *(agent for agent, _, _ in made), size=size):
         assert [one for one in await asyncio.gather(*map(played, range(len(scenes)))) if one] == []
 
 
@@ -195,15 +154,14 @@ async def test_each_scene_is_what_it_is_without_temporal(temporal_server: Server
 
 async def alike(server: Server, make: Callable[[JournalStore], Agent[Any]], **options: Any) -> list[Event]:
     """The events of a run by moves, held against those of the same run without Temporal, in whatever order."""
-    store, alone, run_id = CheckedJournal(MemoryJournal()), CheckedJournal(MemoryJournal()), f"r{next(_NUMBERS)}"
+    store, alone, run_id = CheckedJournal(MemoryJournal()), CheckedJournal(MemoryJournal()), f"r{next(NUMBERS)}"
     await make(alone).run("go", run_id=run_id)
     agent = make(store)
-    async with engine(server, store, {agent.name: agent}, **options):
+    async with engine(server, agent, **options):
         await agent.start("go", run_id=run_id)
         await at_rest(store, run_id)
-    events = await records_of(store, run_id)
-    assert sorted(map(str, told(events))) == sorted(map(str, told(await records_of(alone, run_id))))
-    assert replay(events).differs_at is None
+    events = await events_of(store, run_id)
+    assert sorted(map(str, told(events))) == sorted(map(str, told(await events_of(alone, run_id))))
     return events
 
 
@@ -222,51 +180,29 @@ async def test_a_plan_waits_before_a_step_is_tried_again(temporal_server: Server
     await alike(temporal_server, lambda store: World(broken).agent(proposal, config=off(), store=store, name="planner"))
 
 
-class Held:
-    """An agent whose only call lasts until it is told to end, and what came of that call."""
-
-    def __init__(self, store: JournalStore) -> None:
-        self.begun, self.go, self.is_cut = asyncio.Event(), asyncio.Event(), False
-
-        @tool(effect="read")
-        async def hold() -> str:
-            """Hold on."""
-            self.begun.set()
-            try:
-                await self.go.wait()
-            except asyncio.CancelledError:
-                self.is_cut = True
-                raise
-            return "held"
-
-        self.agent = Agent(ScriptedModel([calls(("hold", {})), "Done."]), tools=[hold], journal=store, name="clerk")
-
-
 @pytest.mark.parametrize("size", ["move", "run"])
 async def test_who_speaks_is_heard_while_a_call_is_under_way(temporal_server: Server, size: Size) -> None:
     store = MemoryJournal()
-    held, run_id = Held(store), f"r{next(_NUMBERS)}"
-    async with engine(temporal_server, store, {"clerk": held.agent}, size=size):
-        await held.agent.start("go", run_id=run_id)
-        await asyncio.wait_for(held.begun.wait(), _PATIENCE_S)
+    held, run_id = Lasting(store), f"r{next(NUMBERS)}"
+    async with engine(temporal_server, held.agent, size=size):
+        await held.begin(run_id)
         await held.agent.note(run_id, "in red, please", by="Ada")
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             async for one in store.subscribe(run_id):
                 if isinstance(one.event, RunNoted):
                     break
         held.go.set()
         assert (await at_rest(store, run_id)).status == "completed"
-    kinds = [type(one) for one in await records_of(store, run_id)]
+    kinds = [type(one) for one in await events_of(store, run_id)]
     assert kinds.index(CallStarted) < kinds.index(RunNoted) < kinds.index(CallEnded)
 
 
 @pytest.mark.parametrize("size", ["move", "run"])
 async def test_a_run_is_cancelled_while_a_call_is_under_way(temporal_server: Server, size: Size) -> None:
     store = MemoryJournal()
-    held, run_id = Held(store), f"r{next(_NUMBERS)}"
-    async with engine(temporal_server, store, {"clerk": held.agent}, size=size) as client:
-        await held.agent.start("go", run_id=run_id)
-        await asyncio.wait_for(held.begun.wait(), _PATIENCE_S)
+    held, run_id = Lasting(store), f"r{next(NUMBERS)}"
+    async with engine(temporal_server, held.agent, size=size) as client:
+        await held.begin(run_id)
         await held.agent.cancel(run_id, by="Ada")
         assert (await at_rest(store, run_id)).status == "cancelled"
         assert await asyncio.wait_for(client.get_workflow_handle(workflow_id(run_id)).result(), 60) == "cancelled"
@@ -290,19 +226,18 @@ def counting(steps: int, store: JournalStore) -> Agent[Any]:
 
 
 async def grown(temporal_server: Server, steps: int) -> None:
-    store, run_id = MemoryJournal(), f"r{next(_NUMBERS)}"
+    store, run_id = MemoryJournal(), f"r{next(NUMBERS)}"
     agent = counting(steps, store)
-    async with engine(temporal_server, store, {"clerk": agent}, most_events=150) as client:
+    async with engine(temporal_server, agent, most_events=150) as client:
         await agent.start("go", run_id=run_id)
         assert (await at_rest(store, run_id, 60 + 2 * steps)).status == "completed"
         handle = client.get_workflow_handle(workflow_id(run_id))
         assert await asyncio.wait_for(handle.result(), 60) == "completed"
         described = await handle.describe()
-    events = await records_of(store, run_id)
+    events = await events_of(store, run_id)
     assert [one.call_id for one in events if isinstance(one, CallEnded)] == [f"{n}.0" for n in range(1, steps + 1)]
     first = described.raw_description.workflow_execution_info.first_run_id
     assert first != described.run_id, "it has begun anew"
-    assert replay(events).differs_at is None
 
 
 async def test_a_long_run_begins_its_history_anew(temporal_server: Server) -> None:
@@ -433,7 +368,7 @@ class Mutant(RunWorkflow):
 async def test_a_changed_core_is_caught_when_a_history_is_replayed(
     temporal_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, run_id = MemoryJournal(), f"r{next(_NUMBERS)}"
+    store, run_id = MemoryJournal(), f"r{next(NUMBERS)}"
 
     @tool(effect="read")
     async def look(q: str) -> str:
@@ -442,7 +377,7 @@ async def test_a_changed_core_is_caught_when_a_history_is_replayed(
 
     said = [calls(("look", {"q": "a"}), ("look", {"q": "b"})), "Done."]
     agent = Agent(ScriptedModel(said), tools=[look], journal=store, name="clerk")
-    async with engine(temporal_server, store, {"clerk": agent}) as client:
+    async with engine(temporal_server, agent) as client:
         await agent.start("go", run_id=run_id)
         await at_rest(store, run_id)
         handle = client.get_workflow_handle(workflow_id(run_id))
@@ -498,13 +433,13 @@ async def test_a_run_that_a_changed_core_got_is_finished_once_it_is_adopted(
     async def deployed() -> AsyncGenerator[tuple[Agent, JournalStore, Client]]:
         store = store_of(str(tmp_path / "runs.db"))
         agent = Agent(model, tools=[look, pay], journal=store, name="clerk", config=config)
-        async with engine(temporal_server, store, {"clerk": agent}, queue="changed") as client:
+        async with engine(temporal_server, agent, queue="changed") as client:
             yield agent, store, client
         await store.aclose()
 
     config = LoopConfig(budget=Budget(max_steps=6))
     for name in MUTANTS:
-        run_id = f"r{next(_NUMBERS)}"
+        run_id = f"r{next(NUMBERS)}"
         said = [calls(("look", {"q": "a"}), ("look", {"q": "b"})), calls(("pay", {"to": run_id})), "Done.", "Done."]
         model = ScriptedModel(said)
         async with deployed() as (agent, store, _):
@@ -529,10 +464,9 @@ async def test_a_run_that_a_changed_core_got_is_finished_once_it_is_adopted(
 @pytest.mark.parametrize("size", ["move", "run"])
 async def test_an_adopted_run_goes_on_from_its_journal(temporal_server: Server, size: Size) -> None:
     store = MemoryJournal()
-    held, run_id = Held(store), f"r{next(_NUMBERS)}"
-    async with engine(temporal_server, store, {"clerk": held.agent}, size=size) as client:
-        await held.agent.start("go", run_id=run_id)
-        await asyncio.wait_for(held.begun.wait(), _PATIENCE_S)
+    held, run_id = Lasting(store), f"r{next(NUMBERS)}"
+    async with engine(temporal_server, held.agent, size=size) as client:
+        await held.begin(run_id)
         first = (await client.get_workflow_handle(workflow_id(run_id)).describe()).run_id
         assert [one async for one in checked(store, client) if one[0] == run_id] == []
         await adopt(client, [run_id])
@@ -546,7 +480,7 @@ async def test_an_adopted_run_goes_on_from_its_journal(temporal_server: Server, 
         assert (await second.describe()).run_id != first
         with pytest.raises(UsageError, match="no open workflow"):
             await adopt(client, ["r-nobody"])
-    assert [type(one) for one in await records_of(store, run_id)].count(CallEnded) == 1
+    assert [type(one) for one in await events_of(store, run_id)].count(CallEnded) == 1
 
 
 # --- several workers on one journal
@@ -557,8 +491,8 @@ async def test_two_workers_share_the_runs_of_a_journal(
     temporal_server: Server, tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:
     place = request.getfixturevalue("postgres_url") if kind == "postgres" else str(tmp_path / "runs.db")
-    names = [f"r{next(_NUMBERS)}-{kind}" for _ in range(6)]
-    stores, queue = [store_of(place), store_of(place)], f"q{next(_NUMBERS)}"
+    names = [f"r{next(NUMBERS)}-{kind}" for _ in range(6)]
+    stores, queue = [store_of(place), store_of(place)], f"q{next(NUMBERS)}"
     agents = [counting(6, store) for store in stores]
     model = FunctionModel(lambda asked: "Done." if _seen(asked) >= 6 else calls(("add", {"a": _seen(asked)})))
     agents = [replace(agent, model=model) for agent in agents]
@@ -574,9 +508,8 @@ async def test_two_workers_share_the_runs_of_a_journal(
     for name in names:
         assert (await at_rest(stores[0], name)).status == "completed"
         assert await asyncio.wait_for(client.get_workflow_handle(workflow_id(name)).result(), 60) == "completed"
-        events = await records_of(stores[0], name)
+        events = await events_of(stores[0], name)
         assert sum(isinstance(one, CallEnded) for one in events) == 6
-        assert replay(events).differs_at is None
     told.set()
     await asyncio.gather(*workers)
     for store in stores:
