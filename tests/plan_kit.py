@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import records
@@ -243,37 +242,3 @@ async def refusals(agent: Agent) -> list[str]:
 
 def ended(run: Run) -> tuple[str, str]:
     return run.status, run.reason
-
-
-@dataclass(frozen=True)
-class Case:
-    """What a model says, and what comes of it: `end` is STATUS or STATUS/REASON, the rest as `World` and the plan tell.
-
-    `steps` are the ends of the steps, `answer` that of the run, `requests` those to the model, `retries` the further
-    tries of steps; None where they do not matter.
-    """
-
-    said: Sequence[Scripted]
-    ran: Sequence[str]
-    end: str = "completed"
-    refused: Sequence[str] = ()
-    broken: Mapping[str, Fault] = field(default_factory=dict[str, Fault])
-    config: LoopConfig = field(default_factory=off)
-    steps: Mapping[str, str] | None = None
-    answer: str | None = None
-    requests: int | None = None
-    retries: int | None = None
-
-
-async def check(case: Case) -> Agent:
-    """Hold a run to its case, and give its agent, for what else there is to see."""
-    world, model = World(case.broken), script(*case.said)
-    agent = world.agent(model, config=case.config)
-    run = await agent.run("go", run_id="r")
-    assert (f"{run.status}/{run.reason}".rstrip("/"), world.ran) == (case.end, list(case.ran))
-    assert await refusals(agent) == list(case.refused)
-    assert case.steps is None or await statuses(agent) == case.steps
-    assert case.answer is None or run.answer == case.answer
-    assert case.requests is None or len(model.requests) == case.requests
-    assert case.retries is None or (await planning_of(agent)).stats.step_retries == case.retries
-    return agent

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +13,7 @@ from plan_kit import (
     ONE_BY_ONE,
     STOP,
     WORDS,
-    Case,
     World,
-    adjusted,
-    check,
     configured,
     events_of,
     off,
@@ -33,17 +29,16 @@ from plan_kit import (
 from scenes import Row, play, scenes
 from surefoot import Agent, LoopConfig, MemoryJournal, Run, tool
 from surefoot.core.loop.fold import fold
-from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
+from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.testing.world import overall, plan
-from surefoot.tools.call import OutcomeUnknown, ToolFailed
+from surefoot.tools.call import OutcomeUnknown
 from surefoot.types.errors import UsageError
 from surefoot.types.events import CallEnded, InStep
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import ModelRequest
 from surefoot.types.plan import ContextDocument, PlanStep, TaskContext
-from surefoot.types.plan_events import PlanEdited, PlanMade, ProposalMade, StepReflected
-from surefoot.types.ports import JournalStore
+from surefoot.types.plan_events import ProposalMade
 from surefoot.types.reflection import EvaluationResult, ExecutionContext
 from surefoot.types.task import Task
 
@@ -106,9 +101,10 @@ async def test_a_corrective_selection_is_held_to_what_there_is() -> None:
         "unknown_tool nothing",
         'diff_corrected {"added": ["find"], "kept": ["look"], "removed": [], "replaced": []}',
     ]
-    config = off(select_all_below=0)
-    agent = await check(Case(said, ["look bad", "find z False"], refused=refused, broken=BAD, config=config))
-    planning = await planning_of(agent)
+    row = {"said": said, "ran": ["look bad", "find z False"], "end": "completed", "refused": refused}
+    config = {"plan": {**ONE_BY_ONE["plan"], "select_all_below": 0}}
+    played = await play({**row, "world": {"broken": BAD}, "config": config}, World, reasoner="plan")
+    planning = await planning_of(played.agent)
     assert planning.selected == ("find",)
     changes = planning.selection.changes_from_previous if planning.selection else None
     assert changes is not None
@@ -369,84 +365,6 @@ async def test_a_planned_run_is_forked_at_any_record() -> None:
         assert run.status == "completed", (at, run)
         assert branch.ran.count("send Ann 3: about x") == 1 - sent, at
         await events_of(other, f"f{at}")
-
-
-# ------------------------------------------------------------------ deaths
-
-
-def planner_of(*replies: tuple[str, Scripted]) -> FunctionModel:
-    """A model that replies by what it is asked for, and so goes on after a crash. Each has a word of its request."""
-
-    def reply(request: ModelRequest) -> Scripted:
-        asked = f"{request.system}\n{request.messages[-1].content}"
-        told = next((one for word, one in replies if word in asked), "done")
-        return told if isinstance(told, str) else json.dumps(told)
-
-    return FunctionModel(reply)
-
-
-def agent_on(book: list[str], store: JournalStore) -> Agent:
-    """A plan that fails at first, is mended, and sends a letter; a book tells what was really done."""
-
-    @tool(effect="read")
-    async def look(q: str) -> str:
-        """Look something up."""
-        book.append(f"look {q}")
-        if q == "bad":
-            raise ToolFailed("no", code="tool:gone")
-        return q
-
-    @tool
-    async def send(to: str, text: str) -> str:
-        """Send a letter."""
-        book.append(f"send {to} {text}")
-        return f"sent to {to}"
-
-    steps = plan(
-        step("a", "look", q="bad"), step("b", "look", q="y"), step("c", "send", ["a", "b"], to="Ann", text="{{a}}{{b}}")
-    )
-    model = planner_of(
-        ("root_cause_category", GIVE_UP),
-        ("replanning_strategy", adjusted("a", q="x")),
-        ("selected_tool_ids", "{}"),
-        ("step_id", steps),
-    )
-    return Agent(model, [look, send], reasoner="plan", journal=store, config=configured(max_parallel=2))
-
-
-async def finish(book: list[str], store: JournalStore) -> Counter[str]:
-    """Go on where the dead process stopped, as a user would, and say what really happened in all."""
-    agent = agent_on(book, store)
-    run = await (agent.resume("r") if await store.runs() else agent.run("go", run_id="r"))
-    if run.status == "paused":
-        (call,) = run.waiting
-        happened = "send Ann xy" in book
-        await agent.settle("r", call.id, "done" if happened else "not_done", by="Ada", result="sent to Ann")
-        run = await agent.resume("r")
-    assert (run.status, run.answer) == ("completed", "done"), run
-    made = Counter(type(event) for event in await events_of(agent))
-    assert (made[PlanMade], made[PlanEdited], made[StepReflected]) == (1, 1, 1)
-    return Counter(book)
-
-
-def check_book(happened: Counter[str], at: int) -> None:
-    assert happened["send Ann xy"] == 1, (at, happened)
-    assert happened.keys() == {"look bad", "look y", "look x", "send Ann xy"}, at
-    assert all(times <= 2 for times in happened.values()), (at, happened)
-
-
-async def test_death_at_any_append_of_a_planned_run_changes_nothing() -> None:
-    for at in range(1, 100):
-        book, memory = list[str](), MemoryJournal()
-        store = CrashingStore(CheckedJournal(memory), at, "after" if at % 2 else "before")
-        try:
-            run: Run = await agent_on(book, store).run("go", run_id="r")
-        except Crash:
-            check_book(await finish(book, CheckedJournal(memory)), at)
-            continue
-        assert (run.status, at > 20) == ("completed", True)
-        return
-    pytest.fail("the run never came to its end")
 
 
 async def test_an_agent_step_knows_what_other_steps_have_done() -> None:

@@ -16,24 +16,23 @@ from plan_world import planning_of as planning_with
 
 from plan_kit import (
     GIVE_UP,
+    ONE_BY_ONE,
     STOP,
-    Case,
+    WORDS,
     World,
     adjusted,
-    check,
-    exchange,
     off,
     planning_of,
     refusals,
     retry,
     step,
     suggested,
-    thinking,
 )
+from scenes import Row, play, scenes
 from surefoot.core.plan.accept import MOST_FAULTS, draft_faults, faults_text, plan_given
 from surefoot.core.plan.choose import selection_given
 from surefoot.core.plan.edits import edit_of
-from surefoot.core.plan.forms import DECIDING, LONGEST_ID, decision_in, draft_of
+from surefoot.core.plan.forms import DECIDING, decision_in, draft_of
 from surefoot.core.plan.reflect import run_reflected
 from surefoot.core.plan.requests import prompt_for
 from surefoot.core.plan.schemas import schema_for
@@ -42,12 +41,10 @@ from surefoot.core.state.repeats import call_fingerprint, fingerprint
 from surefoot.core.state.state import Planning
 from surefoot.core.state.turn import changed
 from surefoot.core.text.json import as_object
-from surefoot.testing.models import calls
-from surefoot.testing.world import overall, plan
+from surefoot.testing.world import plan
 from surefoot.types.events import ToolsSelected
 from surefoot.types.guard import GuardConfig
-from surefoot.types.messages import ModelMessage
-from surefoot.types.plan import ANSWER, RESERVED_IDS, PlanConfig, PlanStep, ProposalKind
+from surefoot.types.plan import RESERVED_IDS, PlanConfig, PlanStep, ProposalKind
 from surefoot.types.plan_events import ProposalRefused
 from surefoot.types.reflection import ReplanFromStep, SkipSteps
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -55,185 +52,14 @@ from surefoot.types.tools import Catalogue, ToolSpec
 pytestmark = pytest.mark.anyio
 
 Json = dict[str, Any]  # Any: JSON
-BAD, NO_BOB = {"look bad": "tool:gone"}, {"send Bob hi": "tool:gone"}
-UNKNOWN_BOB = {"send Bob hi": "parameter:unknown"}
-LOOK, LOOK_BAD = plan(step("a", "look", q="x")), plan(step("a", "look", q="bad"))
+BAD = {"look bad": "tool:gone"}
 TWO = plan(step("a", "send", to="Ann", text="hi"), step("b", "send", to="Bob", text="hi"))
 SENT = ["send Ann hi", "send Bob hi"]
-LONG = "x" * (LONGEST_ID + 1)
-TO_ANN = {"to": "Ann", "text": "hi"}
 
 
-def put(name: str, before: str = "b", target: Json | None = None, **more: Any) -> Json:
-    """A step that looks something up, put in before another."""
-    where = {"insert_before": before, **({"target_parameters": target} if target else {})}
-    return {**step(name, "look", **(more or {"q": name})), **where}
-
-
-WHOLE_REPLY = json.dumps(adjusted("a", q="good"))
-CASES: dict[str, Case] = {
-    **{
-        f"no step has the reserved id {name}": Case(
-            [plan(step(name, "look", q="x")), LOOK], ["look x"], refused=[f"invalid_plan reserved_step_id:{name}"]
-        )
-        for name in sorted(RESERVED_IDS)
-    },
-    "nor has one that is put in": Case(
-        [LOOK_BAD, GIVE_UP, suggested(put(ANSWER, "a", q="x")), suggested(put("n", "a", q="x"))],
-        ["look bad", "look x", "look bad"],
-        refused=[f"invalid_strategy reserved_step_id:{ANSWER}"],
-        broken=BAD,
-    ),
-    "an id is a name and not a sentence": Case(
-        [plan(step(LONG, "look", q="x")), plan(step(LONG[1:], "look", q="x"))],
-        ["look x"],
-        refused=[f"invalid_plan bad_kind:{LONG}"],
-        steps={LONG[1:]: "succeeded"},
-    ),
-    **{
-        f"a retry cannot make a call that has had its effect, {name}": Case(
-            [TWO, again, retry(to="Carl")],
-            [*SENT, "send Carl hi"],
-            refused=["repeats_completed_call b:send"],
-            broken=UNKNOWN_BOB,
-        )
-        for name, again in {"by parameters": retry(to="Ann"), "by tool": exchange("send", **TO_ANN)}.items()
-    },
-    "a retry with another tool cannot either": Case(
-        [
-            plan(step("a", "send", to="Ann"), step("b", "look", q="bad")),
-            exchange("send", to="Ann", text=""),
-            GIVE_UP,
-            STOP,
-        ],
-        ["send Ann", "look bad"],
-        "stopped/reflector_stop",
-        ["repeats_completed_call b:send"],
-        BAD,
-    ),
-    **{
-        f"an edit cannot give a step a call that has had its effect, {name}": Case(
-            [TWO, GIVE_UP, edit, adjusted("b", to="Carl", text="hi")],
-            [*SENT, "send Carl hi"],
-            refused=["invalid_strategy repeats_completed_step:b"],
-            broken=NO_BOB,
-        )
-        for name, edit in {
-            "by adjustment": adjusted("b", **TO_ANN),
-            "by a step before it": suggested(put("n", target=TO_ANN)),
-        }.items()
-    },
-    "an edit cannot give a step a call that has failed": Case(
-        [LOOK_BAD, retry(q="worse"), GIVE_UP, adjusted("a", q="bad"), adjusted("a", q="good")],
-        ["look bad", "look worse", "look good"],
-        refused=["invalid_strategy repeats_failed_call:a"],
-        broken={**BAD, "look worse": "tool:gone"},
-        config=off(same_error_limit=5),
-    ),
-    "a plan may say one thing twice, and an edit may restate what a step does anyway": Case(
-        [
-            plan(step("a", "send", to="Ann"), step("l", "look", q="bad"), step("b", "send", ["a", "l"], to="Ann")),
-            GIVE_UP,
-            overall(
-                "adjust_dependencies",
-                adjustments=[
-                    {"step_id": "l", "parameters": {"q": "bad"}},
-                    {"step_id": "b", "depends_on": ["l"], "parameters": {"to": "Ann"}},
-                ],
-            ),
-        ],
-        ["send Ann", "look bad", "look bad", "send Ann"],
-        broken=BAD,
-    ),
-    "a default that is restated makes no other call": Case(
-        [
-            plan(step("a", "send", to="Ann"), step("b", "look", ["a"], q="bad")),
-            GIVE_UP,
-            overall("replan_from_step", step_id="b"),
-            plan(step("c", "send", to="Ann", text=""), step("d", "look", q="bad", parent="root")),
-            plan(step("d", "look", q="x")),
-        ],
-        ["send Ann", "look bad", "look x"],
-        refused=["invalid_plan repeats_completed_step:c;repeats_failed_call:d"],
-        broken=BAD,
-    ),
-    "a loop inside a step is held to the same calls": Case(
-        [
-            plan(step("a", "send", to="Ann"), step("b", "look", ["a"], q="bad")),
-            GIVE_UP,
-            overall("full_replan"),
-            plan(thinking("g", ["a"], "agent")),
-            calls(("send", {"to": "Ann", "text": ""})),
-            "done",
-        ],
-        ["send Ann", "look bad"],
-        broken=BAD,
-    ),
-    "steps that are put in are taken whole or not at all": Case(
-        [
-            LOOK_BAD,
-            GIVE_UP,
-            suggested(
-                put("n", "a", q="x"), {**step("the letter", "send", to="Ann"), "insert_before": "a"}, "", None, 7
-            ),
-            suggested(put("n", "a", q="x")),
-        ],
-        ["look bad", "look x", "look bad"],
-        refused=["invalid_strategy bad_kind:the letter;bad_kind:#5"],
-        broken=BAD,
-    ),
-    "steps that are put in are held to what was done and to their number": Case(
-        [
-            TWO,
-            GIVE_UP,
-            suggested(step("n", "send", **TO_ANN), step("m", "send", to="Bob", text="hi")),
-            suggested(*(step(f"n{at}", "look", q=str(at)) for at in range(41))),
-        ],
-        SENT,
-        "failed/invalid_strategy",
-        [
-            "invalid_strategy repeats_completed_step:n;repeats_failed_call:m",
-            "invalid_strategy too_many_steps",
-        ],
-        NO_BOB,
-    ),
-    "suggested steps beside words are judged before anything is planned": Case(
-        [
-            TWO,
-            GIVE_UP,
-            suggested("look first", put("n", "nowhere", q="z"), step("m", "send", **TO_ANN)),
-            suggested("look first", put("n", q="z")),
-            plan(put("k", target=TO_ANN)),
-            plan(put("k", target={"to": "Carl", "text": "hi"})),
-        ],
-        [*SENT, "look z", "look k", "send Carl hi"],
-        refused=[
-            "invalid_strategy unknown_step:nowhere;repeats_completed_step:m",
-            "invalid_plan repeats_completed_step:b",
-        ],
-        broken=NO_BOB,
-    ),
-    "null takes away what it names and nothing else": Case(
-        [plan(step("a", "look", q="bad", parent=None)), retry(q="worse"), retry(q="good", parent=None)],
-        ["look bad in None", "look worse in None", "look good"],
-        broken={"look bad in None": "parameter:q", "look worse in None": "parameter:q"},
-        config=off(same_error_limit=5),
-    ),
-    **{
-        f"a reflection that was cut off by {cut} is asked for again": Case(
-            [LOOK_BAD, GIVE_UP, ModelMessage("assistant", WHOLE_REPLY[:-cut], finish_reason="length"), WHOLE_REPLY],
-            ["look bad", "look good"],
-            refused=["malformed_json overall_reflection"],
-            broken=BAD,
-        )
-        for cut in (1, 2, 4)
-    },
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-async def test_what_a_model_may_not_do_with_a_plan(name: str) -> None:
-    await check(CASES[name])
+@scenes("plans", "repeats")
+async def test_what_a_model_may_not_do_with_a_plan(row: Row) -> None:
+    await play(row, World, WORDS, reasoner="plan", config=ONE_BY_ONE)
 
 
 @pytest.mark.parametrize("name", sorted(RESERVED_IDS))
@@ -268,7 +94,7 @@ def _parts(planning: Planning) -> dict[str, object]:
 
 
 async def test_a_retry_cannot_make_a_call_that_is_being_made() -> None:
-    world = World(UNKNOWN_BOB)
+    world = World({"send Bob hi": "parameter:unknown"})
     world.holds_up = {"send Ann hi": asyncio.Event()}
     agent = world.agent(TWO, retry(to="Ann"), retry(to="Carl"), config=off(max_parallel=2))
     run = await agent.run("go", run_id="r")
@@ -277,10 +103,17 @@ async def test_a_retry_cannot_make_a_call_that_is_being_made() -> None:
 
 
 async def test_what_an_edit_gives_is_held_to_what_was_done_also_where_it_refers_to_results() -> None:
-    first = plan(step("l", "look", q="x"), *TWO["steps"])
-    again = adjusted("b", ["l"], to="{{l.who}}", text="hi")
-    case = Case([first, GIVE_UP, again, GIVE_UP, STOP], ["look x", *SENT], "stopped/reflector_stop", broken=NO_BOB)
-    failure = (await planning_of(await check(case))).steps["b"].failures[-1].error
+    said = [
+        plan(step("l", "look", q="x"), *TWO["steps"]),
+        GIVE_UP,
+        adjusted("b", ["l"], to="{{l.who}}", text="hi"),
+        GIVE_UP,
+        STOP,
+    ]
+    row = {"said": said, "ran": ["look x", *SENT], "end": "stopped/reflector_stop", "refused": []}
+    world = {"broken": {"send Bob hi": "tool:gone"}}
+    played = await play({**row, "world": world}, World, reasoner="plan", config=ONE_BY_ONE)
+    failure = (await planning_of(played.agent)).steps["b"].failures[-1].error
     assert failure is not None
     assert failure.code == "repeats_completed_call"
 
