@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import Any, ClassVar
 
 import pytest
@@ -13,7 +12,7 @@ from cases import each
 from records import events_of
 from scenes import Row, Words, scenes
 from scenes import play as play_row
-from surefoot import Agent, Attachment, Budget, LoopConfig, Run, Task, UsageError, tool
+from surefoot import Agent, LoopConfig, Run, Task, UsageError, tool
 from surefoot.cli.teller import Teller
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import EMPTY, State
@@ -21,11 +20,11 @@ from surefoot.journal.memory import MemoryJournal
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.openai_chat import OpenAIChat
 from surefoot.runtime.offers import bound_tools
-from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
+from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.offers import listing_of
-from surefoot.types.events import CallEnded, CallJudged, CallStarted, Event, ModelReplied, RunStarted
+from surefoot.types.events import CallEnded, CallJudged, CallStarted, Event, RunStarted
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
 from surefoot.types.outcomes import Deny
@@ -387,62 +386,6 @@ async def test_no_tools_field_is_sent_and_a_wire_without_bare_calls_gets_texts()
     assert "ReasoningStepViolation: This step is for thinking only" in claude
 
 
-UNCHANGED: dict[CallMode, tuple[list[Scripted], str]] = {
-    "native": (
-        [
-            calls(("look", {"q": "a"}), ("look", {"q": 1}), ("nope", {})),
-            "",
-            calls(("look", {"q": "b"}), text="so"),
-            calls(("look", {"q": "c"})),
-            calls(("look", {"q": "d"})),
-            "the last word",
-        ],
-        "59a5113084fa0824be03377d66333138d8d87102b71d2dfd686b2762c47ca232",
-    ),
-    "text": (
-        [
-            'Thought: t\nAction: look\nAction Input: {"q": "a"}',
-            "no step at all",
-            "Action: nope\nAction Input: {}",
-            'Action: look\nAction Input: {"q": "b"}',
-            "Final Answer: the end",
-        ],
-        "4304ed556b15c303a798cdd887f9b9e2b81f636ad98a61a8b24727143f8da27c",
-    ),
-    "schema": (
-        [
-            '{"thought":"t","action":"look","action_input":{"q":"a"}}',
-            '{"thought":"t","action":"Final Answer","action_input":"none"}',
-            "{",
-            '{"thought":"t","action":"look","action_input":{"q":"b"}}',
-            '{"thought":"t","action":"Final Answer","action_input":"the end"}',
-        ],
-        "c2d026da0136b96c8435077eca7d8ab417028d69a340e32fae902b5d4ed1f709",
-    ),
-}
-"""Scripts of runs without steps, and the digest of the requests that they had before there were any steps."""
-
-
-@pytest.mark.parametrize("mode", UNCHANGED)
-async def test_without_steps_requests_are_byte_for_byte_what_they_were(mode: CallMode) -> None:
-    @tool(effect="read")
-    def look(q: str) -> str:
-        """Look it up."""
-        return f"about {q}"
-
-    script, digest = UNCHANGED[mode]
-    model = ScriptedModel(script, modes=(mode,))
-    prompts: dict[str, str] = dict.fromkeys(("native", "schema", "text"), "Tools:\n{tools}\n\n{input}")
-    config = LoopConfig(budget=Budget(max_steps=6, reserve=0.0))
-    agent = Agent(model, tools=[look], prompts=prompts, config=config)
-    await agent.run(Task("Find it 找", (Attachment("a.txt", "text"),)))
-    hashed = sha256()
-    for request in model.requests:
-        hashed.update(OpenAIChat("m").body(request))
-        hashed.update(Anthropic("m").body(request))
-    assert hashed.hexdigest() == digest
-
-
 async def test_each_template_is_shown_filled_in() -> None:
     shared = PlanStep("look", "Look", "agent", instruction="Look at {it}.")
     steps = (
@@ -544,40 +487,6 @@ async def test_show_tells_what_came_of_each_step() -> None:
     teller = Teller(EMPTY)
     lines = [line.text for event in events for line in teller.tell(event, 0.0)]
     assert any(line.startswith("✗ step choose failed: reasoning_violations") for line in lines)
-
-
-def replies(request: ModelRequest) -> Scripted:
-    """A model that goes on from what it is shown, as a real one does: one violation, two empty replies, then words."""
-    said = [m.content for m in request.messages if m.content]
-    if len(request.messages) == 1 and "larger task" in request.system:
-        return "The Lutetia."
-    if "[Step 4 of 4" in said[-1]:
-        return "Take the Lutetia."
-    if any("[Step 3 of 4" in text for text in said):
-        return BOOK if "[Step 3 of 4" in said[-1] else ""
-    return "Rated." if "Ritz 4.9" in said[-1] else RATE
-
-
-async def test_a_run_that_dies_at_any_record_comes_to_the_same_end() -> None:
-    async def begun(store: Any, world: World) -> Run:  # Any: stores of several kinds
-        return await Agent(FunctionModel(replies), tools=world.tools(), journal=store).run(HOTELS, run_id="r")
-
-    counted = CrashingStore(MemoryJournal(), 0, "before")
-    wanted = await begun(counted, World())
-    assert (wanted.status, wanted.answer) == ("completed", "Take the Lutetia.")
-    assert counted.appends > 20
-    for at in range(1, counted.appends + 1):
-        store, world = CheckedJournal(MemoryJournal()), World()
-        with pytest.raises(Crash):
-            await begun(CrashingStore(store, at, "after" if at % 2 else "before"), world)
-        agent = Agent(FunctionModel(replies), tools=world.tools(), journal=store)
-        run = await agent.resume("r") if await store.runs() else await agent.run(HOTELS, run_id="r")
-        assert (run.status, run.answer) == (wanted.status, wanted.answer), at
-        events = await events_of(store, "r")
-        assert [e.attempt for e in of(ReasoningStepViolated, events)] == [1, 2, 3], at
-        assert [e.step_id for e in of(ReasoningStepCompleted, events)] == ["choose", "answer"]
-        assert "book Ritz" not in world.ran
-        assert len(refused(events)) == len(of(ModelReplied, events)[2].message.calls)
 
 
 async def test_a_tool_step_that_runs_out_of_time_says_timeout() -> None:

@@ -34,7 +34,6 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
 from surefoot.core.parse.reply import parse
 from surefoot.journal.codec import encode
-from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.types.errors import ModelError, ModelRefused, TraitRefused
 from surefoot.types.messages import ModelRequest, NativeCall, TextDelta
@@ -311,35 +310,6 @@ async def test_answers_to_tagged_calls_go_back_in_one_message_and_cannot_act() -
     assert ModelService.result_messages(ModelMessage("assistant", ""), []) == ()
 
 
-async def test_reads_of_a_batch_go_side_by_side_and_effects_one_after_another() -> None:
-    running: list[int] = [0, 0]
-    both = asyncio.Event()
-
-    @tool(effect="read")
-    async def look(at: int) -> int:
-        """Look."""
-        running[0] += 1
-        if running[0] == 2:
-            both.set()
-        await asyncio.wait_for(both.wait(), 10)
-        return at
-
-    @tool
-    async def change(at: int) -> str:
-        """Change."""
-        running[1] += 1
-        alone = running[1] == 1
-        await asyncio.sleep(0)
-        running[1] -= 1
-        return f"{at} {alone}"
-
-    asked, _ = service()
-    seen = await asked.call_function([look], asking(call("look", at=1), call("look", at=2)))
-    assert [r.output for r in seen or ()] == ["1", "2"]
-    changed = await asked.call_function([change], asking(call("change", at=1), call("change", at=2)))
-    assert [r.output for r in changed or ()] == ["1 True", "2 True"]
-
-
 async def test_a_call_that_nobody_knows_the_outcome_of_is_in_doubt_and_the_others_still_run() -> None:
     @tool(timeout_s=0.01)
     async def pay(amount: int) -> str:
@@ -391,25 +361,6 @@ async def test_a_batch_is_a_run_like_any_other_and_says_of_which_call_it_is_part
     assert state.task is not None
     assert (state.task.job, state.task.operator) == ("job7", "collect")
     await asked.aclose()
-
-
-async def test_a_crash_leaves_a_run_that_can_be_read_and_nothing_runs_before_it_is_announced() -> None:
-    store = MemoryJournal()
-    ran: list[str] = []
-
-    @tool
-    def change() -> str:
-        """Change."""
-        ran.append("ran")
-        return "done"
-
-    asked, _ = service(journal=CrashingStore(store, 3, "after"))
-    with pytest.raises(Crash):
-        await asked.call_function([change], asking(call("change")))
-    (info,) = await store.runs()
-    run = Run.of(fold(await events_of(store, info.run_id)))
-    assert (run.status, run.reason) == ("paused", "in_doubt")  # it was announced, and nobody knows more
-    assert ran == []
 
 
 async def test_tools_that_cannot_be_used_are_a_mistake_of_the_developer() -> None:

@@ -6,7 +6,7 @@ Every run here is replayed, and folded in parts. Source: spec/guard.md, sections
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from itertools import product
 from typing import Any, cast
 
 import anyio
@@ -30,7 +30,6 @@ from staged import (
     never,
     stage_of,
     staged_model,
-    survives_crashes,
     tree,
 )
 from staged import branch as any_branch
@@ -39,7 +38,6 @@ from surefoot import Agent, LoopConfig
 from surefoot.journal.memory import MemoryJournal
 from surefoot.telling.guard import tree_lines
 from surefoot.telling.why import why
-from surefoot.testing.cassette import Cassette
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.tools.function import tool
@@ -50,7 +48,7 @@ from surefoot.types.guard import Condition, GuardConfig, HypothesisBranch, Secur
 from surefoot.types.guard_events import BranchCommitted, BranchRejected, HypothesesMade, SpeculationEvent
 from surefoot.types.messages import CallMode, ModelRequest
 from surefoot.types.plan import PlanStep
-from surefoot.types.ports import JournalStore, Tool
+from surefoot.types.ports import Tool
 from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
@@ -353,9 +351,6 @@ async def test_steps_for_thinking_and_answering_never_get_a_tree() -> None:
 # --- backtracking
 
 
-FAILING = frozenset({"a.txt", "b.txt", "c.txt", "d.txt", "e.txt"})
-
-
 async def test_a_call_of_which_nobody_knows_whether_it_was_made_is_no_failure() -> None:
     @tool(effect="transact")
     async def pay(account: str, amount: float) -> str:
@@ -466,69 +461,26 @@ SCENES: dict[str, tuple[str, tuple[Scripted, ...], str]] = {
 
 
 @pytest.mark.parametrize("scene", SCENES)
-@pytest.mark.parametrize("way", BAD)
-@pytest.mark.parametrize("config", [ON, DIRECT])
-async def test_speculation_never_allows_more_than_there_is_without_it(
-    scene: str, way: str, config: GuardConfig
-) -> None:
+async def test_speculation_never_allows_more_than_there_is_without_it(scene: str) -> None:
     task, steps, text = SCENES[scene]
-    config = replace(config, stage_timeout_s=0.05)
     without = await told(task, steps, GuardConfig(), world=World(text))
-    made = await told(task, steps, config, BAD[way], BAD[way], World(text))
-    before, after = without.decisions(), made.decisions()
-    assert {*made.world.done} <= {*without.world.done}
-    if way not in ("the attack", "reserved", "no branch"):
-        assert after == before
-        assert all(event.asking.failure for event in made.of(HypothesesMade))
-    for call_id, decision in after.items():
-        if call_id in before:
-            assert STRICTNESS[decision.kind] >= STRICTNESS[before[call_id].kind], call_id
-    assert made.run.status in ("completed", "paused")
+    before = without.decisions()
+    for guard, way in product((ON, DIRECT), BAD):
+        case, config = f"{way}, direct {guard.direct}", replace(guard, stage_timeout_s=0.05)
+        made = await told(task, steps, config, BAD[way], BAD[way], World(text))
+        after = made.decisions()
+        assert {*made.world.done} <= {*without.world.done}, case
+        if way not in ("the attack", "reserved", "no branch"):
+            assert after == before, case
+            assert all(event.asking.failure for event in made.of(HypothesesMade)), case
+        for call_id in after.keys() & before.keys():
+            assert STRICTNESS[after[call_id].kind] >= STRICTNESS[before[call_id].kind], (case, call_id)
+        assert made.run.status in ("completed", "paused"), case
 
 
 async def test_speculating_is_for_one_who_speaks_alone() -> None:
     with pytest.raises(UsageError, match="one model alone"):
         Agent("http://localhost:1/v1#m", reasoner="dual", config=LoopConfig(guard=ON))
-
-
-# --- crashes, cassettes
-
-
-CRASH_TREES = (
-    tree(branch("read_file", {"path": "a.txt"}, necessity_score=1), branch(*READ)),
-    tree(branch(*PAY)),
-    tree(branch(*PAY)),
-    WORDS,
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("config", [ON, DIRECT], ids=["guidance", "direct"])
-async def test_a_run_survives_a_crash_at_every_append(config: GuardConfig) -> None:
-    guided = (calls(("read_file", {"path": "a.txt"})), calls(READ), calls(PAY), "done")
-    model = model_of(("done",) * 9 if config.direct else guided, CRASH_TREES, '{"reason": "x", "branch_id": "b1"}')
-
-    def agent_on(store: JournalStore) -> tuple[Agent, list[str]]:
-        world = World(failing=FAILING)
-        return Agent(model, tools=world.tools(), journal=store, config=LoopConfig(guard=config)), world.done
-
-    done = await survives_crashes(f"Read a.txt or bill.txt, then pay 900 to {OWN}.", agent_on)
-    assert done == ["read a.txt", "read bill.txt", f"pay {OWN} 900"]
-
-
-async def test_a_cassette_plays_a_run_with_trees(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    how: dict[str, Any] = {"config": LoopConfig(guard=DIRECT)}
-    with Cassette(path, record=True) as cassette:
-        world = World()
-        recorded = await cassette.agent(model_of(("done",), (READ_FIRST, WORDS)), world.tools(), **how).run(
-            "Read bill.txt."
-        )
-    with Cassette(path) as cassette:
-        unused = World()
-        played = await cassette.agent(model_of((), WORDS), unused.tools(), **how).run("Read bill.txt.")
-    assert (played.status, played.answer) == (recorded.status, recorded.answer) == ("completed", "done")
-    assert (world.done, unused.done) == (["read bill.txt"], [])
 
 
 # --- what a person sees
