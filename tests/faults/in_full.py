@@ -18,7 +18,6 @@ from pathlib import Path
 PROGRAMS: Sequence[tuple[str, int]] = (  # what is run, and how much of it: {} in the line
     ("kills.py --kills {}", 200),
     ("served.py --kills {}", 50),
-    ("torn_wal.py {}", 60),
     ("scenes.py", 1),
     ("following.py", 1),
     ("trouble.py words", 1),
