@@ -411,6 +411,3 @@ async def test_agents_that_read_are_asked_side_by_side_and_share_what_is_left() 
     ]
     assert limits == [(3_000 - 15) // 3] * 3
     await alike(store)
-
-
-# ------------------------------------------------------------------ a real kill

@@ -226,23 +226,6 @@ async def test_the_end_by_time_comes_at_the_recorded_time(tmp_path: Path) -> Non
     assert (run.status, run.reason) == ("completed_partial", "time")
 
 
-async def test_several_agents_and_runs_find_their_own(tmp_path: Path) -> None:
-    async def three(cassette: Cassette, *, is_played: bool) -> list[str]:
-        first = ScriptedModel(["one", "two", "three"], name="test:first")
-        agent = cassette.agent("test:first" if is_played else first)
-        other = cassette.agent(
-            ScriptedModel(["Final Answer: four"], name="test:other", modes=("text",)), instructions="Be brief."
-        )
-        runs = [await agent.run("a"), await agent.run("a"), await agent.run("b"), await other.run("b")]
-        return [run.answer for run in runs]
-
-    path = tmp_path / "c"
-    with Cassette(path, record=True) as cassette:
-        answers = await three(cassette, is_played=False)
-    with Cassette(path) as cassette:
-        assert await three(cassette, is_played=True) == answers == ["one", "two", "three", "four"]
-
-
 async def test_a_dual_run_with_two_models_is_played(tmp_path: Path) -> None:
     thinker = ["<instruction>get Bob's score</instruction><input>None</input>", "TASK_DONE"]
     actor: list[Scripted] = [

@@ -10,8 +10,6 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from surefoot import Agent, LoopConfig
-from surefoot.core.gate.record import GateRecord
-from surefoot.core.loop.fold import fold
 from surefoot.journal.codec import encode
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
@@ -92,11 +90,6 @@ class Bank:
     async def events(self, number: int) -> list[Event]:
         return [record.event for record in (await self.store.read_recorded(f"run-{number}"))[0]]
 
-    async def gate(self, number: int) -> GateRecord:
-        gate = fold(await self.events(number)).gate
-        assert gate is not None
-        return gate
-
 
 def timeless(value: object) -> object:
     """An event without what a clock says."""
@@ -104,24 +97,6 @@ def timeless(value: object) -> object:
         entries = cast("Mapping[str, object]", value)
         return {key: timeless(one) for key, one in entries.items() if key not in _TIMES}
     return [timeless(one) for one in cast("list[object]", value)] if isinstance(value, list) else value
-
-
-@pytest.mark.slow
-async def test_many_runs_of_one_agent_share_no_label() -> None:
-    bank, numbers = Bank(), range(750, 1000)
-    async with anyio.create_task_group() as group:
-        for number in numbers:
-            group.start_soon(bank.go, number)
-    assert sorted(bank.paid) == [account(number) for number in numbers]
-    for number in numbers:
-        gate = await bank.gate(number)
-        known = gate.known
-        told = repr((known.words, known.sources, known.fields, known.endorsed, known.doubled, gate.shown, gate.masks))
-        assert set(re.findall(r"GB29NWBK\d{14}", told.upper())) == {account(number)}
-        listed = 0 if number % 2 else 1 if number == 900 else 2  # "run 900": the sum is in the words
-        assert [len(gate.started), len(known.sources), len(known.endorsed)] == [2, 2, listed]
-        assert {value for _, value in gate.refused_values if "GB29" in value} == {f"digits:{account(number + 1)}"}
-        assert len(gate.refused) == 1
 
 
 @pytest.mark.slow

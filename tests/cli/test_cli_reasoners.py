@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from cli_world import ChatServer, Command, Ended, Json, calls, chat_server, run_id_in, says, texts
+from cli_world import ChatServer, Command, Ended, Json, calls, chat_server, run_id_in, says
 
 from surefoot.cli.options import Options
 from surefoot.cli.recipes import Chosen, Recipe, recipe_of
@@ -256,9 +256,3 @@ def test_a_journal_from_elsewhere_chooses_no_address_for_either_role(scheme: str
 def test_a_recipe_of_other_roles_than_the_runs_counts_for_nothing() -> None:
     strange = Recipe({"solo": Chosen("http://127.0.0.1:1/v1#m")}, "/", ())
     assert set(recipe_from(Options(), strange, DUAL).models) == {"thinker", "actor"}
-
-
-def test_the_actor_reads_the_instruction_as_the_thinker_gave_it(surefoot: Command) -> None:
-    with chat_server(INSTRUCTION, REPORT, DONE, DELIVERY) as chat:
-        with_scores(surefoot, "--reasoner", "dual", "--model", chat.model)
-    assert "Alice's score" in texts(chat.bodies[1], "user")[-1]
