@@ -207,36 +207,6 @@ async def test_closing_a_stream_leaves_the_run_resumable() -> None:
     assert (run.status, run.answer) == ("completed", "Together they have 171 points.")
 
 
-async def test_a_cancelled_run_can_be_resumed_and_finished_calls_do_not_run_again() -> None:
-    counted: list[str] = []
-    reached = asyncio.Event()
-
-    @tool(effect="read")
-    async def first() -> str:
-        """Ends at once."""
-        counted.append("first")
-        return "1"
-
-    @tool(effect="read")
-    async def second() -> str:
-        """Is interrupted the first time."""
-        counted.append("second")
-        if counted.count("second") == 1:
-            reached.set()
-            await asyncio.Event().wait()
-        return "2"
-
-    agent = Agent(ScriptedModel([calls(("first", {}), ("second", {})), "12"]), tools=[first, second])
-    task = asyncio.create_task(agent.run("go", run_id="r1"))
-    await reached.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    run = await agent.resume("r1")
-    assert (run.status, run.answer) == ("completed", "12")
-    assert counted == ["first", "second", "second"]
-
-
 async def test_a_fork_shares_the_past_and_goes_its_own_way(tmp_path: Path) -> None:
     async def go(answers: Sequence[Scripted], name: str) -> Agent:
         return Agent(ScriptedModel(answers, name=name), tools=[exam_score], journal=tmp_path / "j.db")
@@ -522,26 +492,6 @@ async def test_a_tool_that_tidies_up_when_it_is_cancelled_has_time_for_that() ->
     assert "left running" not in said
 
 
-async def test_a_run_that_is_cancelled_does_not_wait_for_a_stubborn_tool_for_ever() -> None:
-    begun = asyncio.Event()
-
-    @tool(effect="read")
-    async def stubborn() -> str:
-        """Does not let itself be stopped."""
-        begun.set()
-        while True:
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.sleep(60)
-
-    agent = Agent(ScriptedModel([calls(("stubborn", {}))]), tools=[stubborn], config=LoopConfig(tool_grace_s=0.1))
-    running = asyncio.create_task(agent.run("go"))
-    async with asyncio.timeout(10):
-        await begun.wait()
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-
-
 TWICE_STOPPED = """
 import asyncio, signal, sys
 from surefoot import Agent, LoopConfig, tool
@@ -573,9 +523,15 @@ except (asyncio.CancelledError, KeyboardInterrupt):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("how_many", [1, 2])
-@pytest.mark.parametrize(("grace_s", "is_again"), [(0.1, False), (1000, True)])
+@pytest.mark.parametrize(
+    ("number", "how_many", "grace_s", "is_again"),  # each pair of these is there once
+    [
+        (signal.SIGTERM, 1, 0.1, False),
+        (signal.SIGINT, 2, 0.1, False),
+        (signal.SIGINT, 1, 1000, True),
+        (signal.SIGTERM, 2, 1000, True),
+    ],
+)
 def test_whoever_stops_a_run_twice_does_not_wait_for_a_stubborn_tool(
     number: signal.Signals, how_many: int, grace_s: float, *, is_again: bool
 ) -> None:

@@ -281,7 +281,7 @@ def deep(levels: int) -> dict[str, object]:
     return value
 
 
-@pytest.mark.parametrize("levels", [150, 240, 500, 900, 990, 1_010, 5_000])
+@pytest.mark.parametrize("levels", [150, 500, 1_010, 5_000])
 @pytest.mark.parametrize("place", ["arguments", "of no tool", "beside"])
 async def test_a_reply_that_is_nested_too_deeply_gives_an_ordinary_step(levels: int, place: str) -> None:
     @tool(effect="read")

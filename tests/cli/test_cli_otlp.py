@@ -20,9 +20,6 @@ from surefoot import Agent, SqliteJournal
 from surefoot.telling.span_records import place_of
 from surefoot.testing.models import ScriptedModel
 
-QUICK = ("a doubt, settled twice", "an agent that asks", "steps of all kinds")
-"""Runs that are sent also in the quick part."""
-
 
 @dataclass
 class Collector:
@@ -97,9 +94,7 @@ def collector() -> Iterator[Collector]:
         yield made
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MAKES]
-)
+@pytest.mark.parametrize("name", ["a doubt, settled twice", "an agent that asks", "steps of all kinds"])
 def test_a_run_arrives_with_the_right_parents_and_times(
     journal: Path, collector: Collector, surefoot: Command, name: str
 ) -> None:

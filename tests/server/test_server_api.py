@@ -41,9 +41,9 @@ BODIES: Mapping[str, Json] = {
 QUERIES = {"compare_runs": "?a={run}&b={run}"}
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[JournalStore]:
-    made = MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "journal.db")
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncGenerator[JournalStore]:
+    made = SqliteJournal(tmp_path / "journal.db")
     yield made
     await made.aclose()
 

@@ -62,6 +62,7 @@ def test_a_value_that_the_words_say_thousands_of_times_costs_no_verdict_more() -
     assert judge(2_000) < 2 * judge(200)
 
 
+@pytest.mark.slow
 @cases("gate/cost")
 def test_long_words_of_one_kind_are_read(piece: str) -> None:
     """Each of these took minutes, or would at this length, where one pass over a sentence starts another."""
