@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,22 @@ def told_until(sign: str, process: subprocess.Popen[str], pipe: IO[str] | None) 
             assert line, f"{sign!r} never came: {told}"
             told += line
     return told
+
+
+@contextmanager
+def served(folder: Path, agents: str) -> Generator[tuple[str, str]]:
+    """`surefoot serve` with a file of agents of that text: its port, and the token of its link."""
+    (folder / "agents.py").write_text(agents)
+    command = (*COMMAND, "serve", "--agents", "agents.py", "--port", "0")
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            told = told_until("surefoot serves", process, process.stdout)
+            link = re.search(r"http://127\.0\.0\.1:(\d+)/#t=(\S+)", told)
+            assert link is not None
+            with limited(process):
+                yield link[1], link[2]
+        finally:
+            process.terminate()
 
 
 _LOADED = ["aiohttp", "pydantic", "pytest", "surefoot.reasoners", "surefoot.runtime.drive", "surefoot.worker"]

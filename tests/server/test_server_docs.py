@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import COMMAND, LIMIT_S, limited, told_until
+from processes import COMMAND, LIMIT_S, served, told_until
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "serving.md"
 AGENTS = """
@@ -29,31 +29,18 @@ def test_the_commands_on_the_page_work(tmp_path: Path) -> None:
     if missing := [name for name in ("curl", "jq") if shutil.which(name) is None]:
         pytest.skip(f"the page's commands need {' and '.join(missing)}")
     serve, *asks, tokens = blocks("sh")
-    (tmp_path / "agents.py").write_text(AGENTS)
     surefoot = tmp_path / "surefoot"
     surefoot.write_text(f'#!/bin/sh\nexec {sys.executable} -m surefoot "$@"\n')
     surefoot.chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     assert serve == "surefoot serve --agents agents.toml\n"
-    command = (*COMMAND, "serve", "--agents", "agents.py", "--port", "0")
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        link = re.search(r"http://127\.0\.0\.1:(\d+)/#t=(\S+)", told_until("surefoot serves", process, process.stdout))
-        assert link is not None
-        script = "set -e\n" + "".join(asks).replace(":7319", f":{link[1]}").replace("curl -s", "curl -sf")
-        script = script.replace("--max-time 5", "--max-time 20")
-        with limited(process):
-            done = subprocess.run(
-                ("sh", "-c", script),
-                cwd=tmp_path,
-                env={**env, "TOKEN": link[2]},
-                capture_output=True,
-                text=True,
-                timeout=LIMIT_S,
-                check=False,
-            )
-        process.terminate()
+    with served(tmp_path, AGENTS) as (port, token):
+        script = "set -e\n" + "".join(asks).replace(":7319", f":{port}").replace("curl -s", "curl -sf")
+        command = ("sh", "-c", script.replace("--max-time 5", "--max-time 20"))
+        asked = {**env, "TOKEN": token}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=asked, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
     assert done.returncode == 0, done
     assert done.stdout.count('"run_id"') >= 3
     assert "event: RunEnded" in done.stdout
