@@ -8,11 +8,15 @@ import pytest
 from records import events_of
 from scenes import text_of
 from surefoot import Agent, LoopConfig, MemoryJournal, builtin_tools, tool
+from surefoot.core.loop.fold import fold
 from surefoot.core.state.roles import MOST_DIRECTORIES
-from surefoot.testing.models import Scripted, ScriptedModel, calls
+from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
+from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.function import FunctionTool
 from surefoot.types.events import ConventionsRead
 from surefoot.types.knowledge import ConventionsConfig
+from surefoot.types.messages import ModelRequest
+from surefoot.types.ports import JournalStore
 from surefoot.types.prehydration import PreHydrationConfig
 
 pytestmark = pytest.mark.anyio
@@ -213,3 +217,22 @@ async def test_without_a_configuration_nothing_is_read(workspace: Path) -> None:
     run = await Agent(model, builtin_tools(workspace, web=False), journal=store).run("go")
     assert not any(isinstance(event, ConventionsRead) for event in await events_of(store, run.id))
     assert "recall_knowledge" not in str(model.requests[0].tools.names)
+
+
+async def test_a_crash_at_any_append_changes_nothing(workspace: Path) -> None:
+    def agent(store: JournalStore) -> Agent:
+        def reply(request: ModelRequest) -> Scripted:
+            return READS if len([m for m in request.messages if m.role == "assistant"]) == 0 else "done"
+
+        tools = builtin_tools(workspace, web=False)
+        return Agent(FunctionModel(reply), tools, config=config(workspace), journal=store)
+
+    counting = CrashingStore(MemoryJournal(), 0, "before")
+    await agent(counting).run("go")
+    for death in range(3, counting.appends + 1):
+        store = CheckedJournal(MemoryJournal())
+        with pytest.raises(Crash):
+            await agent(CrashingStore(store, death, "after")).run("go", run_id="r")
+        assert (await agent(store).resume("r")).status == "completed"
+        state = fold(await events_of(store, "r"))
+        assert [one.scope for one in state.conventions] == [".", "src/billing"]
