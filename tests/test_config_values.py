@@ -60,7 +60,7 @@ BAD: Mapping[Kind, Mapping[str, Values]] = {
         "actor_steps": (0, None, *COUNT),
         "early_deliverable": ("never", *WORD),
         "thinker_sees": ("nothing", *WORD),
-        "context_tokens": (0, *COUNT),
+        "context_tokens": (999, *COUNT),
         "output_schema": ("{}", 3, []),
         "output_repairs": (None, *COUNT),
         "tool_profile": ({}, ["web_*"], "web_*"),

@@ -11,7 +11,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.state.turn import changed
 from surefoot.testing.models import calls
-from surefoot.types.errors import AnswerLate, ConfigError, UsageError
+from surefoot.types.errors import AnswerLate, UsageError
 from surefoot.types.events import CallJudged, CallStarted, IntentAnchored, ValuesEndorsed
 from surefoot.types.guard import GuardConfig
 from surefoot.types.moves import Record
@@ -118,13 +118,6 @@ async def test_arguments_that_change_after_the_verdict_do_not_run() -> None:
     assert isinstance(verdict, CallJudged)
     assert verdict.rule == "digest_mismatch"
     assert not [e for e in events if isinstance(e, CallStarted) and e.call_id == "2.0"]
-
-
-def test_a_wrong_setting_is_told_when_it_is_built() -> None:
-    with pytest.raises(ConfigError, match="mode"):
-        GuardConfig(mode="on")  # pyright: ignore[reportArgumentType]  # the mistake that is tested
-    with pytest.raises(ConfigError, match="lexicon"):
-        GuardConfig(lexicon={"ping": ("ping",)})
 
 
 async def test_calls_that_wait_for_one_reason_are_one_question_answered_by_row() -> None:

@@ -14,7 +14,7 @@ import anyio
 import orjson
 import pytest
 
-from cases import cases, each
+from cases import cases
 from records import events_of
 from scenes import Row, play, said, scenes
 from staged import (
@@ -46,7 +46,7 @@ from surefoot.telling.guard import stage_lines
 from surefoot.testing.journals import Operation
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
-from surefoot.types.errors import ConfigError, ModelUnreachable, TraitRefused, UsageError
+from surefoot.types.errors import ModelUnreachable, TraitRefused, UsageError
 from surefoot.types.events import CallEnded, CallJudged, IntentAnchored, PreHydrationComplete, RunStarted
 from surefoot.types.guard import Grounds, GuardConfig, IntentAnchor
 from surefoot.types.guard_events import Asking, JudgementMade, PerceptionSanitised
@@ -539,25 +539,3 @@ def test_what_the_stages_found_is_told_in_lines() -> None:
     assert stage_lines(IntentAnchored(IntentAnchor("ab"), "", 1, asked)) == [
         "steps: none · not in the words, so dropped: 1"
     ]
-
-
-# --- settings
-
-
-@each(
-    ("name", "value"),
-    [
-        ("anchor", "llm"),
-        ("sanitise", True),
-        ("judge", None),
-        ("judge", 3),
-        ("stage_timeout_s", 0),
-        ("stage_timeout_s", "3"),
-        ("stage_timeout_s", float("inf")),
-        ("stage_timeout_s", True),
-    ],
-)
-def test_a_bad_setting_is_told_by_its_field(name: str, value: object) -> None:
-    with pytest.raises(ConfigError) as error:
-        guard(**{name: value})
-    assert error.value.field == name

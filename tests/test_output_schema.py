@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cases import cases
-from surefoot import Agent, Budget, ConfigError, LoopConfig
+from surefoot import Agent, Budget, LoopConfig
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.types.messages import CallMode
 
@@ -76,8 +76,3 @@ async def test_more_corrections_can_be_asked_for() -> None:
     agent, model = agent_of([*wrong, GOOD], output_repairs=3)
     run = await agent.run("add up")
     assert (run.status, run.answer, len(model.requests)) == ("completed", GOOD, 4)
-
-
-def test_a_shape_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match="output_schema"):
-        LoopConfig(output_schema="sum")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]  # the mistake is the case
