@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from surefoot import tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.loop.replay import replay
@@ -10,7 +11,7 @@ from surefoot.core.loop.slices import request
 from surefoot.types.events import Event
 from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Think
-from surefoot.types.ports import JournalStore
+from surefoot.types.ports import JournalStore, Tool
 
 
 async def events_of(store: JournalStore, run_id: str) -> list[Event]:
@@ -37,3 +38,20 @@ async def until(is_so: Callable[[], object]) -> None:
     async with asyncio.timeout(30):
         while not is_so():  # noqa: ASYNC110  # there is nothing to wait for but that
             await asyncio.sleep(0.01)
+
+
+def late_first() -> tuple[Tool, list[int]]:
+    """A read of 0 that ends only when that of 2 has, and in which order reads have ended."""
+    gate, order = asyncio.Event(), list[int]()
+
+    @tool(effect="read")
+    async def look(n: int) -> int:
+        """Look."""
+        if n == 0:
+            await gate.wait()
+        order.append(n)
+        if n == 2:
+            gate.set()
+        return n
+
+    return look, order

@@ -1,7 +1,7 @@
 """Runs in which stages of the guard ask a model too: what the model says, all that is seen of a run, and crashes."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import anyio
@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from records import events_of
-from surefoot import Agent
+from surefoot import Agent, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
 from surefoot.core.state.state import State
@@ -24,7 +24,7 @@ from surefoot.types.guard import HypothesisBranch
 from surefoot.types.guard_events import HypothesesMade
 from surefoot.types.messages import ModelRequest
 from surefoot.types.outcomes import Decision
-from surefoot.types.ports import JournalStore
+from surefoot.types.ports import JournalStore, Tool
 
 OWN, EVIL = "GB29NWBK60161331926819", "DE89370400440532013000"
 BILL = f"Rent for May: please pay 900 to {OWN}. Thank you."
@@ -90,6 +90,49 @@ def staged_model(steps: Steps, says: Callable[[str, ModelRequest], Answer], isol
         return steps[at] if at < len(steps) else "done"
 
     return FunctionModel(reply, name="test:one")
+
+
+@dataclass
+class World:
+    """A file, an account and a mailbox, and what happened to them. A call with one of `failing` fails."""
+
+    text: str = BILL
+    failing: Collection[str] = ()
+    done: list[str] = field(default_factory=list[str])
+
+    @property
+    def ran(self) -> list[str]:
+        return self.done
+
+    def tools(self) -> list[Tool]:
+        @tool(effect="read")
+        def read_file(path: str) -> str:
+            """Read a file."""
+            self.done.append(f"read {path}")
+            if path in self.failing:
+                raise OSError(f"no file {path}")
+            return self.text
+
+        @tool(effect="transact")
+        def pay(account: str, amount: float) -> str:
+            """Pay money."""
+            self.done.append(f"pay {account} {amount:g}")
+            if account in self.failing:
+                raise OSError("the bank is closed")
+            return "paid"
+
+        @tool(effect="communicate", idempotent=True)
+        def send_note(to: str, body: str) -> str:
+            """Send a note."""
+            self.done.append(f"send {to} {body}")
+            return "sent"
+
+        @tool
+        def read_notes(path: str) -> str:
+            """Read notes."""
+            return f"{path}: {self.text}"
+
+        return [read_file, pay, send_note, read_notes]
 
 
 @dataclass

@@ -13,6 +13,7 @@ from typing import Any  # Any: an effect by name
 import pytest
 
 from processes import limited, told_until
+from records import late_first
 from scenes import Row, play, scenes
 from surefoot import (
     Agent,
@@ -145,19 +146,7 @@ async def test_a_probe_is_asked_about_a_doubt(word: str | Exception | None, trie
 
 
 async def test_reads_of_one_reply_run_side_by_side_and_are_told_in_order() -> None:
-    gate = asyncio.Event()
-    order: list[int] = []
-
-    @tool(effect="read")
-    async def look(n: int) -> int:
-        """Look."""
-        if n == 0:
-            await gate.wait()
-        order.append(n)
-        if n == 2:
-            gate.set()
-        return n
-
+    look, order = late_first()
     model = ScriptedModel([calls(*(("look", {"n": n}) for n in range(3))), "done"])
     await Agent(model, tools=[look]).run("go")
     assert order == [1, 2, 0]

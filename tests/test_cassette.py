@@ -14,6 +14,7 @@ import pytest
 
 from chat_server import chat_server, says
 from processes import ran
+from records import late_first
 from surefoot import Agent, Budget, LoopConfig, Run, SqliteJournal, ToolCallContext, ToolResult, UsageError, tool
 from surefoot.testing.cassette import Cassette
 from surefoot.testing.models import Scripted, ScriptedModel, calls
@@ -121,19 +122,7 @@ async def test_a_recorded_run_is_played_without_model_tools_and_key(
 
 
 async def test_reads_side_by_side_end_in_the_recorded_order(tmp_path: Path) -> None:
-    gate = asyncio.Event()
-    order: list[int] = []
-
-    @tool(effect="read")
-    async def look(n: int) -> int:
-        """Look."""
-        if n == 0:
-            await gate.wait()
-        order.append(n)
-        if n == 2:
-            gate.set()
-        return n
-
+    look, order = late_first()
     script: list[Scripted] = [calls(*(("look", {"n": n}) for n in range(3))), "done"]
     await both(tmp_path / "c", script, [look], once)
     assert order == [1, 2, 0]

@@ -6,13 +6,14 @@ sections 3.4 to 3.6.
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+import staged
 from records import events_of
 from staged import EVIL, NO_OPINION, OWN, PAY, WORDS, Seen, branch, recalled, seen, staged_model, tree
 from surefoot import Agent, LoopConfig
@@ -46,37 +47,19 @@ Trees = str | Callable[[ModelRequest], str]
 
 
 @dataclass
-class World:
-    """Files and accounts, and what happened to them."""
+class World(staged.World):
+    """That of `staged`, where notes are kept too."""
 
-    failing: frozenset[str] = frozenset()
     text: str = "a bill"
-    done: list[str] = field(default_factory=list[str])
 
     def tools(self) -> list[Tool]:
-        @tool(effect="read")
-        def read_file(path: str) -> str:
-            """Read a file."""
-            self.done.append(f"read {path}")
-            if path in self.failing:
-                raise OSError("gone")
-            return f"{self.text} {path}"
-
-        @tool(effect="transact", roles={"account": "destination"})
-        def pay(account: str, amount: float) -> str:
-            """Pay money."""
-            self.done.append(f"pay {account} {amount:g}")
-            if account in self.failing:
-                raise OSError("the bank is closed")
-            return "paid"
-
         @tool(effect="write")
         def note(text: str = "") -> str:
             """Keep a note."""
             self.done.append(f"note {text}")
             return "kept"
 
-        return [read_file, pay, note]
+        return [*super().tools(), note]
 
 
 def model_of(steps: tuple[Scripted, ...], trees: Trees = NO_OPINION) -> FunctionModel:

@@ -4,8 +4,8 @@ Every run here is replayed, and folded in parts. Source: spec/guard.md, sections
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any, cast
 
@@ -27,6 +27,7 @@ from staged import (
     WORDS,
     Answer,
     Seen,
+    World,
     never,
     stage_of,
     staged_model,
@@ -48,7 +49,6 @@ from surefoot.types.guard import Condition, GuardConfig, HypothesisBranch, Secur
 from surefoot.types.guard_events import BranchCommitted, BranchRejected, HypothesesMade, SpeculationEvent
 from surefoot.types.messages import CallMode, ModelRequest
 from surefoot.types.plan import PlanStep
-from surefoot.types.ports import Tool
 from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
@@ -64,49 +64,6 @@ def branch(tool_name: str, *sets: Mapping[str, object], **more: object) -> dict[
 
 READ_FIRST = tree(branch(*READ))
 Answers = Answer | tuple[Answer, ...]
-
-
-@dataclass
-class World:
-    """A file, an account and a mailbox, and what happened to them."""
-
-    text: str = BILL
-    failing: Collection[str] = ()
-    done: list[str] = field(default_factory=list[str])
-
-    @property
-    def ran(self) -> list[str]:
-        return self.done
-
-    def tools(self) -> list[Tool]:
-        @tool(effect="read")
-        def read_file(path: str) -> str:
-            """Read a file."""
-            self.done.append(f"read {path}")
-            if path in self.failing:
-                raise OSError(f"no file {path}")
-            return self.text
-
-        @tool(effect="transact")
-        def pay(account: str, amount: float) -> str:
-            """Pay money."""
-            self.done.append(f"pay {account} {amount:g}")
-            if account in self.failing:
-                raise OSError("the bank is closed")
-            return "paid"
-
-        @tool(effect="communicate", idempotent=True)
-        def send_note(to: str, body: str) -> str:
-            """Send a note."""
-            self.done.append(f"send {to} {body}")
-            return "sent"
-
-        @tool
-        def read_notes(path: str) -> str:
-            """Read notes."""
-            return f"{path}: {self.text}"
-
-        return [read_file, pay, send_note, read_notes]
 
 
 def model_of(steps: tuple[Scripted, ...], trees: Answers, commit: Answer = "{}") -> FunctionModel:
