@@ -28,7 +28,6 @@ from surefoot.types.messages import Signal
 from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.ports import JournalStore, Tool, ToolCallContext
-from surefoot.types.rules import Declared
 from surefoot.types.task import Task
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
 
@@ -438,24 +437,3 @@ async def test_of_an_effect_that_became_laxer_the_recorded_one_counts_on() -> No
     assert (run.status, run.reason, gear.done) == ("paused", "in_doubt", [])
     await second.settle(run_id, run.waiting[0].id, "not_done", by="Ada")
     assert ((await second.resume(run_id)).status, gear.done) == ("completed", ["Ghent"])
-
-
-async def test_a_served_tool_that_is_declared_stricter_by_now_is_asked_about(tmp_path: Path) -> None:
-    def declared(effect: Effect) -> McpServer:
-        args = (str(HOSTILE), str(tmp_path / "log"))
-        given = {"echo": Declared(effect=effect)}
-        return McpServer("hostile", command=sys.executable, args=args, include=("echo",), tools=given)
-
-    store, (one, two) = MemoryJournal(), (calls(("hostile__echo", {"text": text})) for text in ("a", "b"))
-    first = Agent(ScriptedModel([one]), mcp=declared("read"), journal=store, config=ONE_STEP)
-    run = await first.run("Echo.")
-    await first.aclose()
-    second = Agent(ScriptedModel([two, "done"]), mcp=declared("transact"), journal=store)
-    run = await second.resume(run.id, config=MORE_STEPS)
-    assert question(run)[:2] == ("paused", "approval")
-    assert NOW in question(run)[2]
-    await second.approve(run.id, run.waiting[0].id, by="Ada")
-    assert (await second.resume(run.id)).status == "completed"
-    results = [r.event.result for r in (await store.read_recorded(run.id))[0] if isinstance(r.event, CallEnded)]
-    assert [one.is_error for one in results] == [False, False]
-    await second.aclose()

@@ -108,15 +108,6 @@ async def prefetched(root: Path, task: str) -> tuple[PreHydrationComplete, int, 
 
 
 @pytest.mark.parametrize("path", ESCAPES.values(), ids=ESCAPES)
-async def test_the_tool_refuses_it(root: Path, call: Call, path: str) -> None:
-    """adv-file-escape-noext: also where its name is no reference."""
-    result = await call(file_read(root), path=written(path, root))
-    assert result.kind == "error"
-    assert SECRET not in result.content
-    assert "Error:" not in result.content, "it is told in words, not as an exception"
-
-
-@pytest.mark.parametrize("path", ESCAPES.values(), ids=ESCAPES)
 async def test_named_in_a_task_it_is_not_fetched(root: Path, path: str) -> None:
     """adv-file-escape, adv-file-symlink"""
     complete, _, sent = await prefetched(root, f'Compare "{written(path, root)}" with ./inside.txt, please.')

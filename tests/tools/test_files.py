@@ -103,6 +103,7 @@ ESCAPES = [
 class TestEscapes:
     @pytest.mark.parametrize("path", ESCAPES)
     async def test_nothing_leads_outside(self, files: Files, root: Path, path: str) -> None:
+        """adv-file-escape-noext: also where its name is no reference."""
         (root.parent / "work-evil").mkdir()
         (root.parent / "work-evil" / "x").write_text(SECRET)
         before = sorted(str(each) for each in root.parent.rglob("*"))
