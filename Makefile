@@ -37,7 +37,7 @@ test-scale: $(STAMP)  ## the long forms: hours of kills and stops, and all that 
 test-page: $(STAMP)  ## the page of `surefoot serve` in a real browser; fetches chromium and node modules where it can
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } || echo "make: no chromium; on Debian, apt-get install chromium"
 	@cd tests/page && npm ci --no-audit --no-fund --silent || echo "make: no node modules; install Node.js 20 or newer with npm"
-	$(BIN)/python -m pytest -n 0 -rs -m page tests/server/test_server_page.py tests/server/test_server_browser.py
+	$(BIN)/python -m pytest -n 0 -rs -m page tests/server/test_server_page.py
 
 check: $(STAMP)  ## what must hold before a commit: as `test`, without what is slow
 	$(MAKE) --no-print-directory -j 2 lint quick

@@ -53,16 +53,20 @@ def told_until(sign: str, process: subprocess.Popen[str], pipe: IO[str] | None) 
 
 
 @contextmanager
-def served(folder: Path, agents: str) -> Generator[tuple[str, str]]:
-    """`surefoot serve` with a file of agents of that text: its port, and the token of its link."""
+def served(
+    folder: Path, agents: str, environment: Mapping[str, str] = os.environ, limit_s: float = LIMIT_S
+) -> Generator[tuple[str, str]]:
+    """`surefoot serve` with a file of agents of that text, for `limit_s`: its port, and the token of its link."""
     (folder / "agents.py").write_text(agents)
     command = (*COMMAND, "serve", "--agents", "agents.py", "--port", "0")
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         try:
             told = told_until("surefoot serves", process, process.stdout)
             link = re.search(r"http://127\.0\.0\.1:(\d+)/#t=(\S+)", told)
             assert link is not None
-            with limited(process):
+            with limited(process, limit_s):
                 yield link[1], link[2]
         finally:
             process.terminate()

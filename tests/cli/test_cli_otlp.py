@@ -20,6 +20,8 @@ from surefoot import Agent, SqliteJournal
 from surefoot.telling.span_records import place_of
 from surefoot.testing.models import ScriptedModel
 
+NAMES = ("a doubt, settled twice", "an agent that asks", "steps of all kinds")
+
 
 @dataclass
 class Collector:
@@ -80,8 +82,8 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     async def made() -> None:
         store = SqliteJournal(path)
-        for name, make in MAKES.items():
-            await make(name, store)
+        for name in ("a crash", "an agent as a tool", *NAMES):
+            await MAKES[name](name, store)
         await store.aclose()
 
     asyncio.run(made())
@@ -94,7 +96,7 @@ def collector() -> Iterator[Collector]:
         yield made
 
 
-@pytest.mark.parametrize("name", ["a doubt, settled twice", "an agent that asks", "steps of all kinds"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_run_arrives_with_the_right_parents_and_times(
     journal: Path, collector: Collector, surefoot: Command, name: str
 ) -> None:

@@ -9,11 +9,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from processes import served
 from surefoot.telling.state import CallStatus, LimitName
 from surefoot.types.outcomes import Status
 from surefoot.types.plan import StepStatus
@@ -22,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src" / "surefoot" / "server" / "static"
 BROWSER = ROOT / "tests" / "page"
 MODULES = sorted(STATIC.glob("*.js"))
+LIMIT_S = 580
 PARTS = ("axe", "keys", "states", "hostile", "large")
 
 FORBIDDEN = (
@@ -86,22 +89,38 @@ def test_each_status_and_each_limit_has_its_word() -> None:
     assert set(get_args(LimitName)) == set(groups["budget"])
 
 
-def _chromium() -> str:
-    return os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
+@pytest.fixture
+def play() -> Callable[..., None]:
+    """Runs a program of `tests/page` with a real browser, where there is one. It has to come to a good end."""
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
+    if not chromium or shutil.which("node") is None or not (BROWSER / "node_modules" / "playwright-core").is_dir():
+        pytest.skip("the page is not tested: `make test-page` fetches chromium and the node modules that this needs")
+
+    def played(*program: str) -> None:
+        env = {**os.environ, "CHROMIUM": chromium, "SUREFOOT_PYTHON": sys.executable}
+        done = subprocess.run(
+            ["node", *program], cwd=BROWSER, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        sys.stdout.write(done.stdout)
+
+    return played
 
 
 @pytest.mark.page
 @pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
-def test_the_page_in_a_real_browser(part: str) -> None:
-    if not _chromium() or shutil.which("node") is None or not (BROWSER / "node_modules" / "playwright-core").is_dir():
-        pytest.skip("the page is not tested: `make test-page` fetches chromium and the node modules that this needs")
-    env = {**os.environ, "CHROMIUM": _chromium(), "SUREFOOT_PYTHON": sys.executable}
-    done = subprocess.run(
-        ["node", "page.mjs", part], cwd=BROWSER, env=env, capture_output=True, text=True, timeout=580, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    sys.stdout.write(done.stdout)
+def test_the_page_in_a_real_browser(play: Callable[..., None], part: str) -> None:
+    play("page.mjs", part)
+
+
+@pytest.mark.page
+@pytest.mark.slow
+def test_a_person_allows_in_a_real_browser_what_a_real_server_shows(play: Callable[..., None], tmp_path: Path) -> None:
+    beside = {**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"}
+    agents = "from server_agents import agents as made\nagents = made()\n"
+    with served(tmp_path, agents, beside, LIMIT_S) as (port, token):
+        play("served.mjs", f"http://127.0.0.1:{port}/#t={token}")
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
