@@ -39,20 +39,28 @@ test-page: $(STAMP)  ## the page of `surefoot serve` in a real browser; fetches 
 	@cd tests/page && npm ci --no-audit --no-fund --silent || echo "make: no node modules; install Node.js 20 or newer with npm"
 	$(BIN)/python -m pytest -n 0 -rs -m page tests/server/test_server_page.py
 
-check: $(STAMP)  ## what must hold before a commit: as `test`, without what is slow
-	$(MAKE) --no-print-directory -j 2 lint quick
+check: $(STAMP)  ## the quick loop before a commit: format, lint, types of what changed, the core's tests, the house
+	$(MAKE) --no-print-directory -j 2 changed quick
 
 # Compiled files spare each worker and each started process most of its start.
 test test-scale check: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: lint quick whole
-lint: $(STAMP)
+.PHONY: style changed lint quick whole
+style: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+changed: style
+	@files=$$(git diff --name-only --diff-filter=d HEAD -- '*.py'; git ls-files --others --exclude-standard -- '*.py'); \
+	test -z "$$files" || $(BIN)/pyright $$files
+
+lint: style
 	$(BIN)/pyright
 
+# The pure rooms, and of the shell what most changes of it break: a whole run, its plans, its reasoners, its guard.
+QUICK := core types telling runtime test_house.py test_docs_complete.py test_agent.py test_plan_runs.py test_reasoners.py test_guard_runs.py
 quick: $(STAMP)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not scale and not real_model"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not scale and not real_model" $(QUICK:%=tests/%)
 
 whole: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not scale"
