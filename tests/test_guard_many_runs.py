@@ -10,6 +10,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from surefoot import Agent, LoopConfig
+from surefoot.core.loop.fold import fold
 from surefoot.journal.codec import encode
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
@@ -112,6 +113,11 @@ async def test_mixed_runs_leave_the_journals_that_they_leave_alone() -> None:
             [timeless(orjson.loads(encode(event)[0])) for event in await bank.events(number)] for bank in (mixed, alone)
         ]
         assert ours == theirs
+        gate = fold(await mixed.events(number)).gate
+        assert gate is not None
+        known = gate.known
+        told = repr((known.words, known.sources, known.fields, known.endorsed, known.doubled, gate.shown, gate.masks))
+        assert set(re.findall(r"GB29NWBK\d{14}", told.upper())) == {account(number)}
 
 
 async def test_a_yes_in_one_run_does_nothing_in_another() -> None:

@@ -46,6 +46,13 @@ async def test_another_shape_is_corrected_once(reasoner: str, mode: CallMode, go
     assert run.detail
 
 
+async def test_in_schema_mode_the_answer_is_held_to_the_shape() -> None:
+    step = f'{{"thought": "t", "action": "Final Answer", "action_input": {GOOD}}}'
+    agent, model = agent_of([step], mode="schema")
+    assert (await agent.run("add up")).answer == GOOD
+    assert "'sum': {'type': 'integer'}" in str(model.requests[0].schema)
+
+
 async def test_a_deliverable_in_schema_mode_carries_it_as_json() -> None:
     parts = f'{{"task_objective": "a", "task_context": "b", "key_reasoning_points": "c", "final_output": {GOOD}}}'
     step = f'{{"thought": "t", "action": "Final Answer", "action_input": {parts}}}'
