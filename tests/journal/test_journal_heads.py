@@ -21,15 +21,25 @@ pytestmark = pytest.mark.anyio
 OTHER_BOOT = b"another!"
 
 
+def abandon(store: SqliteJournal) -> None:
+    """Leave the file as a process does that is killed: nothing is released."""
+    file, store._opened = store._opened, None  # pyright: ignore[reportPrivateUsage]
+    assert file is not None
+    assert file._owner is not None  # pyright: ignore[reportPrivateUsage]
+    file._owner.give_up()  # pyright: ignore[reportPrivateUsage]
+    file.heads.close()
+    file.db.close()
+
+
 async def kept(path: Path, *run_ids: str) -> None:
-    """A journal with these runs of six records, as a process leaves it that is killed: nothing was released."""
+    """A journal with these runs of six records, as a process leaves it that is killed."""
     store = SqliteJournal(path)
     for run_id in run_ids:
         run = await store.open(run_id, create=True)
         await run.append(story(run_id)[:4], "synced")
         await run.append(story(run_id)[4:], "written")
     connection_of(store).execute("PRAGMA wal_checkpoint")
-    store._opened = None  # pyright: ignore[reportPrivateUsage]  # no word of farewell
+    abandon(store)
     for run_id in run_ids:
         alter(path, "UPDATE run SET owner='' WHERE run_id=?", run_id)
 
@@ -257,6 +267,7 @@ async def test_a_head_that_cannot_be_written_stops_the_run(path: Path) -> None:
     store._opened.heads.close()  # type: ignore[union-attr]  # pyright: ignore[reportOptionalMemberAccess]
     with pytest.raises(JournalError, match=r"cannot write .*runs\.db\.heads"):
         await run.append([CallStarted("c1")], "synced")
+    abandon(store)
 
 
 def test_a_head_comes_back_as_it_was(path: Path) -> None:

@@ -117,6 +117,7 @@ async def test_the_run_of_an_agent_whose_driver_died_is_claimed_by_nobody(tmp_pa
     _forget_owner(tmp_path / "runs.db")
     assert await there.claim((CLERK,), 9, 30.0) == []
     await there.aclose()
+    await here.aclose()
 
 
 def _forget_owner(path: Path) -> None:
@@ -136,6 +137,7 @@ async def test_a_word_to_a_run_that_ended_with_its_driver_is_heard(tmp_path: Pat
     await there.say("r1", Resume("mika"))
     assert [one.run_id for one in await there.claim((CLERK,), 9, 30.0)] == ["r1"]
     await there.aclose()
+    await here.aclose()
 
 
 async def test_a_run_that_is_set_aside_is_left_alone_whatever_waits_there(store: JournalStore) -> None:
@@ -168,6 +170,7 @@ async def test_words_from_another_process_are_heard_on_the_next_event_loop_too(t
     journal = SqliteJournal(path)
     assert await asyncio.to_thread(on_a_loop_of_its_own, journal, "r1")
     assert await asyncio.to_thread(on_a_loop_of_its_own, journal, "r2")
+    await journal.aclose()
 
 
 # --- lists

@@ -328,3 +328,5 @@ async def test_who_was_driven_out_does_not_get_back_in_by_a_place(path: Path) ->
     await other.aclose()
     again = await one.open("r2", create=True)
     assert (await again.append(story(), "written", at=at)).seq == before.seq + len(story())
+    with pytest.raises(LeaseLost):  # what it had for r1 is lost
+        await one.aclose()

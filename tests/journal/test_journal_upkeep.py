@@ -9,6 +9,7 @@ import os
 import sqlite3
 import stat
 import sys
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
@@ -195,8 +196,9 @@ async def test_a_backup_vouches_for_no_run_without_a_head(path: Path, tmp_path: 
     faults = upkeep.backup(path, tmp_path / "copy.db")
     assert [(fault.run_id, fault.is_lost) for fault in faults] == [("r1", True), ("r2", True)]
     assert upkeep.verify(tmp_path / "copy.db") == faults
-    with pytest.raises(JournalCorrupt, match="does not tell how long it was"):
-        await SqliteJournal(tmp_path / "copy.db").open("r2")
+    async with aclosing(SqliteJournal(tmp_path / "copy.db")) as copy:
+        with pytest.raises(JournalCorrupt, match="does not tell how long it was"):
+            await copy.open("r2")
 
 
 async def test_a_journal_whose_records_were_all_in_its_log_names_the_runs_that_are_lost(path: Path) -> None:
