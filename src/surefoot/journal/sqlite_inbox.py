@@ -30,12 +30,12 @@ SELECT run.number, run.run_id, summary.agent, run.owner, run.lease_until FROM ru
 WHERE run.owner<>'' AND run.owner<>? AND summary.agent IN ({})
 AND (summary.status='running' OR EXISTS (SELECT 1 FROM word WHERE word.run=run.number AND outcome=''))
 AND json_extract(CAST(summary.body AS TEXT), '$.outer')='' ORDER BY run.number"""
-_IS_READY = "UPDATE run SET ready_at=min(?1, coalesce(ready_at, ?1)) WHERE number=?2 AND owner=''"
+_IS_READY = "UPDATE run SET ready_at=min(:now, coalesce(ready_at, :now)) WHERE number=:run AND owner=''"
 _CLAIM = "UPDATE run SET owner=?, fence=fence+1, lease_until=?, ready_at=NULL WHERE number=? RETURNING fence"
 
 _TAKE = """
-UPDATE run SET lease_until=iif(owner=?1 OR ?3 IS NOT NULL, lease_until, NULL), owner=?1, ready_at=NULL,
-fence=fence+(?3 IS NULL) WHERE number=?2 AND fence=coalesce(?3, fence)"""
+UPDATE run SET lease_until=iif(owner=:token OR :fence IS NOT NULL, lease_until, NULL), owner=:token, ready_at=NULL,
+fence=fence+(:fence IS NULL) WHERE number=:run AND fence=coalesce(:fence, fence)"""
 
 
 class Inbox:
@@ -52,7 +52,7 @@ class Inbox:
                 for posted in self._posted("run=? AND key=?", run, key):
                     return same_word(posted, word)
             row = self._db.execute("INSERT INTO word (run, key, body) VALUES (?, ?, ?)", (run, key, body))
-            self._db.execute(_IS_READY, (time.time(), run))
+            self._db.execute(_IS_READY, {"now": time.time(), "run": run})
             return Posted(cast("int", row.lastrowid), word, key)
 
     def posted(self, run_id: str, run: int, number: int) -> Posted:
@@ -109,7 +109,7 @@ class Inbox:
 
     def take(self, run: int, token: str, fence: int | None) -> bool:
         """Make somebody the owner of a run; a lease that they have stays. False where that `fence` has grown."""
-        return self._db.execute(_TAKE, (token, run, fence)).rowcount == 1
+        return self._db.execute(_TAKE, {"token": token, "run": run, "fence": fence}).rowcount == 1
 
     def keep(self, digest: str, data: bytes, run: int, seq: int) -> None:
         """Keep bytes beside the record of a run."""

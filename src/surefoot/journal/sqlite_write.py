@@ -139,11 +139,11 @@ _PUT_LABEL = "INSERT OR IGNORE INTO label (label, run) VALUES (?, ?)"
 _HEARD = "UPDATE word SET outcome=?, detail=?, seq=? WHERE number=?"
 INSERT_BLOB = "INSERT OR IGNORE INTO blob (digest, data, run, seq) VALUES (?, ?, ?, ?)"
 _FREE_RUN = """
+WITH freed (run, token, ready_at, hears, now) AS (VALUES (?, ?, ?, ?, ?))
 UPDATE run SET owner='', lease_until=NULL,
 events=(SELECT coalesce(max(seq)+1, run.at) FROM event WHERE event.run=run.number),
-ready_at=CASE WHEN ?4 AND EXISTS (SELECT 1 FROM word WHERE word.run=run.number AND outcome='') THEN ?5
-    ELSE max(?3, ?5) END
-WHERE number=?1 AND owner=?2"""
+ready_at=CASE WHEN hears AND EXISTS (SELECT 1 FROM word WHERE word.run=run.number AND outcome='') THEN now
+    ELSE max(freed.ready_at, now) END FROM freed WHERE number=freed.run AND owner=token"""
 
 
 def put_summary(db: sqlite3.Connection, number: int, summary: RunSummary) -> None:
