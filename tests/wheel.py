@@ -1,9 +1,11 @@
 """Is what is released what should be? The wheel and sdist of a folder, looked at and installed where nothing else is.
 
 `python tests/wheel.py build/dist` (`make dist`) takes the Python that it runs on. It prints what it found, and ends
-with 1 when a file is there that should not be or a run fails.
+with 1 when a file is there that should not be or the first example of the README does not print what stands below it.
 """
 
+import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -12,21 +14,10 @@ import venv
 import zipfile
 from pathlib import Path
 
-RUN = """
-import sys, surefoot
-from surefoot import Agent, tool
-from surefoot.testing.models import ScriptedModel, calls
+from chat_server import calls, chat_server, says
 
-@tool(effect="read")
-def score(name: str) -> int:
-    "Exam score of one student."
-    return 90
-
-with Agent(ScriptedModel([calls(("score", {"name": "Alice"})), "90"]), [score], journal="runs.db") as agent:
-    run = agent.run_sync("What is Alice's score?")
-    assert agent.resume_sync(run.id).answer == "90"
-print("surefoot", surefoot.__version__, "on Python", sys.version.split()[0], run.status)
-"""
+README = Path(__file__).parent.parent / "README.md"
+VERSION = "import sys, surefoot\nprint('surefoot', surefoot.__version__, 'on Python', sys.version.split()[0])\n"
 IN_SDIST = {".gitignore", "CHANGELOG.md", "CITATION.cff", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
 
 
@@ -44,12 +35,20 @@ def odd_files(wheel: Path, sdist: Path) -> list[str]:
 
 
 def installed(package: Path) -> int:
-    """Install it into an empty environment and make a run there; the exit code."""
-    with tempfile.TemporaryDirectory() as folder:
+    """Install it into an empty environment and play the README's first example; 0 if it prints what it should."""
+    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert found, "the README has no example with its output"
+    asked = calls(("exam_score", {"name": "Alice"}), ("exam_score", {"name": "Bob"}))
+    with tempfile.TemporaryDirectory() as folder, chat_server(asked, says("Together they have 171 points.")) as chat:
         venv.create(f"{folder}/env", with_pip=True)
         python = Path(folder, "env", "Scripts/python.exe" if sys.platform == "win32" else "bin/python")
         subprocess.run([python, "-m", "pip", "install", "-q", package], check=True, timeout=600)
-        return subprocess.run([python, "-c", RUN], cwd=folder, check=False, timeout=120).returncode
+        environment = {**os.environ, "OPENAI_BASE_URL": chat.url, "OPENAI_API_KEY": "sk-made-up", "PYTHONPATH": ""}
+        told = subprocess.check_output(
+            [python, "-c", VERSION + found[1]], cwd=folder, env=environment, text=True, timeout=120
+        )
+    print(told, end="")
+    return 0 if told.partition("\n")[2] == found[2] else 1
 
 
 def main(folder: Path) -> int:
