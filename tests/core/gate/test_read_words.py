@@ -192,7 +192,7 @@ def test_reading_takes_time_in_line_with_the_length(lump: str) -> None:
     def cpu_s(length: int) -> float:
         text = (lump * length)[:length]
         times: list[float] = []
-        for _ in range(2):
+        for _ in range(2 if length < 10_000 else 1):
             start = time.process_time()
             read_words(text)
             times.append(time.process_time() - start)
