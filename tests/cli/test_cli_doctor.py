@@ -14,7 +14,8 @@ def test_doctor_is_content_with_a_server_that_listens(surefoot: Command) -> None
     for text in (
         "✓ python: 3.",
         "✓ pydantic: ",
-        "✓ extra cli: typer",
+        "✓ extra cli: rich",
+        "✓ extra server: starlette",
         "listening",
         "journal.db, will be created by the first run",
     ):

@@ -9,12 +9,13 @@ import asyncio
 import contextlib
 import os
 import platform
+import re
 import shutil
 import socket
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import PackageNotFoundError, entry_points, requires, version
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -38,8 +39,8 @@ Mark = Literal["good", "note", "bad"]
 """Fine · worth knowing · `surefoot run` cannot work so."""
 
 _LEAST_PYTHON = (3, 11)
-_NEEDED = ("pydantic", "aiohttp", "orjson", "jsonschema-rs", "docstring-parser")
-_EXTRAS = {"cli": ("typer", "rich"), "local": ("xllamacpp",)}
+_REQUIRED = re.compile(r"(?m)^([\w.-]+)[^;\n]*(?:;.*extra == ['\"](.+)['\"])?")
+_OF_DEVELOPERS = ("docs", "test", "test-scale")
 _LITTLE_BYTES = 200 << 20
 _CONNECT_S = 1.0
 _PORTS = {"http": 80, "https": 443}
@@ -94,15 +95,22 @@ def installation(*, is_local: bool) -> Iterator[Check]:
     is_new = sys.version_info >= _LEAST_PYTHON
     yield Check("good" if is_new else "bad", "python", told, "" if is_new else "install Python 3.11 or newer")
     yield Check("good", "surefoot", installed("surefoot") or "not installed, run from its sources")
-    for name in _NEEDED:
+    needed, absent = dict[str, list[str]](), list[str]()
+    with contextlib.suppress(PackageNotFoundError):  # run from its sources
+        for name, extra in _REQUIRED.findall("\n".join(requires("surefoot") or ())):
+            needed.setdefault(extra, []).append(name)
+    for name in needed.pop("", ()):
         found = installed(name)
         yield Check("good", name, found) if found else Check("bad", name, "not installed", f"pip install {name}")
-    for extra, names in _EXTRAS.items():
-        mark: Mark = "bad" if extra == "local" and is_local else "note"
-        if lacking := [name for name in names if not installed(name)]:
-            yield Check(mark, f"extra {extra}", f"not installed: {', '.join(lacking)}", extra_needed(extra))
-        else:
+    for extra, names in needed.items():
+        if not (lacking := [name for name in names if not installed(name)]):
             yield Check("good", f"extra {extra}", ", ".join(f"{name} {installed(name)}" for name in names))
+        elif extra == "local" and is_local:
+            yield Check("bad", f"extra {extra}", f"not installed: {', '.join(lacking)}", extra_needed(extra))
+        elif extra not in _OF_DEVELOPERS:
+            absent.append(extra)
+    if absent:
+        yield Check("note", "extras not installed", ", ".join(absent), extra_needed("NAME"))
 
 
 def weights(*, is_needed: bool) -> Iterator[Check]:
