@@ -183,6 +183,12 @@ def test_json_of_another_shape_or_with_an_unknown_field_is_refused(
             kind.from_json(data)
 
 
+@pytest.mark.parametrize("given", ["enforce", {"mode": "enforce"}, 1])
+def test_what_is_no_guard_is_refused_with_the_form_of_one(given: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^guard=.*: give True, or a GuardConfig such as GuardConfig\(mode="):
+        Agent(ScriptedModel([]), guard=given)
+
+
 @pytest.mark.parametrize("given", [None, {"repair": "strict"}, LoopConfig])
 def test_what_is_no_configuration_is_refused_where_it_is_given(given: Any) -> None:
     model = ScriptedModel(["done"])

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any  # Any: JSON
+from typing import Any, cast  # Any: JSON
 
 import pytest
 
@@ -95,6 +95,11 @@ def test_a_file_that_is_none(tmp_path: Path, text: str, told: str) -> None:
     (path := tmp_path / "mcp.json").write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=told):
         servers_of(path)
+
+
+def test_what_is_neither_a_file_nor_a_mapping() -> None:
+    with pytest.raises(ConfigError, match="must be an object"):
+        servers_of(cast("Any", 3))
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

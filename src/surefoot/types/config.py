@@ -183,6 +183,8 @@ def checked_config(given: object, *, guard: bool | GuardConfig = False) -> LoopC
     """
     if not isinstance(given, LoopConfig):
         raise ConfigError("config", given, "give a LoopConfig, or leave it out for the default")
+    if not isinstance(guard, bool | GuardConfig | None):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+        raise ConfigError("guard", guard, "give True, or a GuardConfig such as GuardConfig(mode='observe')")
     if guard is False:
         return given
     if given.guard is not None:
