@@ -13,7 +13,8 @@ def test_a_run_is_written_in_each_form(surefoot: Command, finished: str, tmp_pat
     assert '- ` → arithmetic(expression="6*7")  #1.0 `' in told.out
     assert "六乘七" in told.out
     page = tmp_path / "run.html"
-    assert surefoot("export", finished, "--form", "html", "--output", str(page)).out == ""
+    wrote = surefoot("export", finished, "--form", "html", "--output", str(page))
+    assert (wrote.out, wrote.err) == ("", f"written to {page}\n")
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>")
     assert "六乘七" in text

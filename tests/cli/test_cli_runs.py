@@ -182,9 +182,19 @@ def test_a_journal_is_copied_proven_and_a_loss_is_accepted(surefoot: Command, fi
     assert surefoot("journal", "verify", "--journal", "none.db").code == 2
 
 
+def test_a_journal_beside_is_named_where_nothing_is_found(surefoot: Command, finished: str) -> None:
+    beside = "; other journals here: .surefoot/journal.db (surefoot runs --journal .surefoot/journal.db)\n"
+    none = surefoot("show", finished, "--journal", "runs.db")
+    assert (none.code, none.err.endswith(beside), "runs.db; " in none.err) == (2, True, True)
+    assert surefoot("journal", "copy", ".surefoot/journal.db", "runs.db").code == 0
+    assert surefoot("show", "zz").err.endswith("; other journals here: runs.db (surefoot runs --journal runs.db)\n")
+    assert surefoot("runs", "--journal", "runs.db").err == ""
+
+
 def test_an_unknown_or_unclear_run_is_one_clear_line(surefoot: Command, finished: str) -> None:
-    assert surefoot("show", "zz").err == "surefoot: unknown run 'zz'; `surefoot runs` lists them\n"
     journal = str(Path(".surefoot", "journal.db"))
+    unknown = f"surefoot: unknown run 'zz' in {Path(journal).absolute()}; `surefoot runs"
+    assert surefoot("show", "zz").err == f"{unknown}` lists its runs; --journal names another\n"
     for command in (
         ("show", "zz"),
         ("approve", "zz", "1.0", "--by", "Ada"),
@@ -192,7 +202,7 @@ def test_an_unknown_or_unclear_run_is_one_clear_line(surefoot: Command, finished
         ("fork", "zz", "--at", "1"),
     ):
         told = surefoot(*command, "--journal", journal).err
-        assert told == f"surefoot: unknown run 'zz'; `surefoot runs --journal {journal}` lists them\n"
+        assert told == f"{unknown} --journal {journal}` lists its runs; --journal names another\n"
     assert surefoot("show", "").code == 2
     with chat_server(*[says("hi")] * 20) as chat:
         ids = {finished} | {run_id_in(surefoot("run", "--model", chat.model, "x").err) for _ in range(17)}

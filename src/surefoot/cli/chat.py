@@ -189,4 +189,4 @@ class _Room:
 
 
 def _records(journal: str | None, run_id: str) -> Found:
-    return with_journal(journal, lambda store: find(store, run_id))
+    return with_journal(journal, lambda store: find(store, run_id, journal))

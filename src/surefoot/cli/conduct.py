@@ -223,7 +223,7 @@ def _keeping(watch: Watch, keep: Callable[[], None]) -> Watch:
 
 
 def _find(given: str, journal: str | None) -> Found:
-    return with_journal(journal, lambda store: find(store, given, journal_hint(journal))).whole()
+    return with_journal(journal, lambda store: find(store, given, journal)).whole()
 
 
 def _again(

@@ -12,8 +12,6 @@ JOURNAL_TROUBLE = 1
 MISUSED = 2
 FAILED = 5
 INTERRUPTED = 130
-UNREAD = 141
-"""Whoever read stdout is gone, as a shell tells of a command that SIGPIPE has ended."""
 TERMINATED = 143
 
 CODES: Mapping[Status, int] = {
@@ -32,8 +30,8 @@ CODES: Mapping[Status, int] = {
 HELP = (
     "Exit codes: 0 completed · 3 a partial answer · 4 stopped · 5 failed · 6 paused, waiting for a person "
     "· 130 cancelled or interrupted · 143 terminated · 2 wrong usage or configuration · 1 the journal cannot be read "
-    "or written (also: `replay` comes out differently, a check of `doctor` failed, `mcp list` cannot reach a server) "
-    "· 141 broken pipe."
+    "or written (also: `replay` comes out differently, a check of `doctor` failed, `mcp list` cannot reach a server, "
+    "the reader of a pipe is gone)."
 )
 
 

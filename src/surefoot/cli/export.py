@@ -15,15 +15,16 @@ import orjson
 import typer
 
 from surefoot.cli.doctor import installed
+from surefoot.cli.live import put, stderr
 from surefoot.cli.options import JournalOption
-from surefoot.cli.setup import find, journal_hint, with_journal
+from surefoot.cli.setup import find, with_journal
 from surefoot.journal.transfer import MOST, lines_of
 from surefoot.telling.export import Form
 from surefoot.telling.export import export as text_of
 from surefoot.telling.export import otlp as as_otlp
 from surefoot.telling.span_records import Place, SpanRecord
 from surefoot.telling.spans import spans_of
-from surefoot.telling.text import without_password
+from surefoot.telling.text import Line, visible, without_password
 from surefoot.types.errors import SurefootError, UsageError
 from surefoot.types.ports import JournalStore
 
@@ -59,19 +60,20 @@ def export(
         raise UsageError(f"--form {form} is for one run; leave the others out, or use --form journal")
 
     async def exported(store: JournalStore) -> None:
-        hint = journal_hint(journal)
+        every = [await find(store, one, journal) for one in run_ids]
+        found = every[0]
         if form == "journal":
-            return await _export_runs(store, [(await find(store, one, hint)).run_id for one in run_ids], output)
-        found = await find(store, run_ids[0], hint)
-        if otlp:
+            await _export_runs(store, [one.run_id for one in every], output)
+        elif otlp:
             await _send_spans(store, found.run_id, endpoint, output, content=content)
         elif output is None:
             sys.stdout.writelines(text_of(found.records, form, found.run_id))
         else:
             with output.open("w", encoding="utf-8") as file:
                 file.writelines(text_of(found.records, form, found.run_id))
+        if output is not None:
+            put(stderr(), [Line(f"written to {visible(str(output))}")])
         found.whole()
-        return None
 
     with_journal(journal, exported, read_only=True)
 

@@ -13,9 +13,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
-from surefoot.cli.exits import HELP, INTERRUPTED, MISUSED, TERMINATED, UNREAD, Terminated, code_of
+from surefoot.cli.exits import HELP, INTERRUPTED, MISUSED, TERMINATED, Terminated, code_of
 from surefoot.telling.text import without_password
 from surefoot.types.errors import SurefootError, extra_needed
 
@@ -61,6 +61,8 @@ def main() -> None:
         needed = f"the command line needs {' and '.join(missing)}; {extra_needed('cli')}"
         print(f"surefoot: {needed}", file=sys.stderr)
         sys.exit(MISUSED)
+    import typer  # noqa: PLC0415
+
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character must not end a run
             stream.reconfigure(errors="replace")
@@ -69,16 +71,16 @@ def main() -> None:
         app = commands(*sys.argv[1:2])
         gc.freeze()
         gc.enable()
-        app()
+        sys.exit(app(standalone_mode=False))
+    except cast("type[typer.BadParameter]", typer.BadParameter.__base__) as error:  # of click, or of typer's own copy
+        if not (told := error.format_message().rstrip(".")):  # it was help that was shown
+            sys.exit(MISUSED)
+        command = error.ctx.command_path if error.ctx else "surefoot"
+        _leave(error, f"{told[0].lower()}{told[1:]} (see `{command} --help`)", MISUSED)
     except SurefootError as error:
         _leave(error, str(error), code_of(error))
     except UnicodeError as error:
         _leave(error, f"an input is not valid UTF-8 ({error})", MISUSED)
-    except BrokenPipeError:
-        from surefoot.cli.live import leave_stdout  # noqa: PLC0415  # it needs rich
-
-        leave_stdout()
-        sys.exit(UNREAD)
     except OSError as error:
         told = f"{error.filename}: " if error.filename else ""
         told += error.strerror or str(error)

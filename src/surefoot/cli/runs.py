@@ -20,7 +20,7 @@ from surefoot.cli.options import ByOption, CallArgument, JournalOption, JsonOpti
 from surefoot.cli.picture import write_picture
 from surefoot.cli.plan_table import LATEST, as_fold, as_of, plan_shown, planning_of
 from surefoot.cli.recipes import recipe_path
-from surefoot.cli.setup import Found, find, journal_hint, journal_path, question_within, with_journal, within
+from surefoot.cli.setup import Found, find, journal_hint, journal_path, or_beside, question_within, with_journal, within
 from surefoot.cli.teller import Teller
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay as replayed
@@ -70,7 +70,9 @@ def runs(
         when, model = _time(info.started_at)[: -len(":00")], without_password(info.model)
         row = (info.run_id, status, when, str(info.events), dollars(info.usage), model, redacted(info.task))
         rows.append([one_line(cell) for cell in row])
-    put(stdout(), listing(rows, stdout().width) if rows else [Line("no runs yet")])
+    place = journal_path(journal)
+    none = Line(f"no runs yet in {without_password(place)}{or_beside(place)}")
+    put(stdout(), listing(rows, stdout().width) if rows else [none])
 
 
 async def _status(store: JournalStore, info: RunSummary) -> str:
@@ -109,7 +111,7 @@ def show(
 
     If the journal is damaged, it shows what can be read, then names the bad record.
     """
-    is_told, console, hint = events or follow or verbose, stdout(), journal_hint(journal)
+    is_told, console = events or follow or verbose, stdout()
     if sum(map(bool, (why, is_told, history, svg, as_json))) > 1 or (plan and (why or is_told)):
         raise UsageError("these options of show cannot be combined; choose one of them")
 
@@ -133,7 +135,7 @@ def show(
         found.whole()
 
     async def show_run(store: JournalStore) -> None:
-        found = await find(store, run_id, hint)
+        found = await find(store, run_id, journal)
         has_plan = bool(found.records) and found.state.planning is not None
         if why:
             put(console, reasons(*await within(store, found, why)).lines)
@@ -199,7 +201,7 @@ def replay(run_id: RunArgument, journal: JournalOption = None) -> None:
     """Replay the records without model or tools, and say whether they come out the same."""
 
     async def again(store: JournalStore) -> int:
-        found = await find(store, run_id, journal_hint(journal))
+        found = await find(store, run_id, journal)
         outcome = replayed([record.event for record in found.records])
         if outcome.differs_at is not None:
             print(f"{outcome.differs_at} records alike; record {outcome.differs_at} comes out differently")
@@ -332,14 +334,13 @@ def _speak(
     given: str, journal: str | None, word: Callable[[JournalStore, Found], Coroutine[object, object, Run]]
 ) -> Run:
     """Put a person's word on record, and tell how the run stands now."""
-    hint = journal_hint(journal)
 
     async def send_word(store: JournalStore) -> Run:
-        found = (await find(store, given, hint)).whole()
+        found = (await find(store, given, journal)).whole()
         try:
             return await word(store, found)
         except AnswerLate as late:
-            raise UsageError(f"{late}: surefoot resume {found.run_id}{hint}") from late
+            raise UsageError(f"{late}: surefoot resume {found.run_id}{journal_hint(journal)}") from late
 
     run = with_journal(journal, send_word)
     put(stdout(), _closing(run, journal))

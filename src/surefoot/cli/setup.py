@@ -69,6 +69,15 @@ def journal_hint(given: str | None) -> str:
     return f" --journal {shlex.quote(_PASSWORD.sub('', given))}" if given else ""
 
 
+def or_beside(place: str | Path) -> str:
+    """The end of a message about the journal there: which other ones are in this folder, and how one is opened."""
+    heads = (*sorted(Path().glob("*.heads")), *_DEFAULT.parent.glob("*.heads"))
+    others = [str(one.with_suffix("")) for one in heads if one.with_suffix("").absolute() != Path(place)]
+    if not others:
+        return "; --journal names another"
+    return f"; other journals here: {', '.join(others)} (surefoot runs --journal {shlex.quote(others[0])})"
+
+
 def user_name() -> str:
     """The name of the system's user."""
     try:
@@ -89,7 +98,7 @@ def open_journal(place: str | Path, *, make: bool = False, read_only: bool = Fal
             told = f"cannot make {path.parent}: {error.strerror}; name another place with --journal"
             raise JournalError(told) from error
     elif not path.exists():
-        raise UsageError(f"no journal at {path}; `surefoot run` makes one, --journal names another")
+        raise UsageError(f"no journal at {path}; `surefoot run` makes one{or_beside(path)}")
     heads = heads_of(path)
     if read_only and heads.exists() and not os.access(heads, os.R_OK):
         print(f"surefoot: {heads} cannot be read, so lost records go unnoticed", file=sys.stderr)
@@ -121,17 +130,18 @@ class Found:
         return self
 
 
-async def find(store: JournalStore, given: str, hint: str = "") -> Found:
+async def find(store: JournalStore, given: str, journal: str | None = None) -> Found:
     """The run of that id, or the only one whose id begins so. Raises `UsageError` when there is none, or several.
 
-    `hint` is what `surefoot runs` needs besides to list this journal.
+    `journal` is what was said of where the store is, for the message.
     """
     try:
         return Found(given, *await store.read_recorded(given), (await store.summary(given)).status == "running")
     except UsageError:
         ids = _outermost(await store.beginning(given, _LOOKED_AT) if given else ())
     if not ids:
-        raise UsageError(f"unknown run {given!r}; `surefoot runs{hint}` lists them")
+        place, listing = journal_path(journal), f"surefoot runs{journal_hint(journal)}"
+        raise UsageError(f"unknown run {given!r} in {place}; `{listing}` lists its runs{or_beside(place)}")
     if len(ids) > 1:
         several, more = (str(len(ids)), "") if len(ids) <= _NAMED else ("many", ", …")
         raise UsageError(f"{several} runs begin with {given!r}: {', '.join(ids[:_NAMED])}{more}; give more of the id")
