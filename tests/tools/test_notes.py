@@ -30,7 +30,6 @@ ASKED = {
         bicycle price on the ferry | free of charge
         do dogs need a ticket | a muzzle
         what replaces the ferry in strong wind | a bus
-        windy weather ferry | a bus
     """,
     "hut.md": """
         how many beds does the hut have | twenty-four

@@ -1,11 +1,11 @@
-"""Which lines fit some words best, and which words are related."""
+"""Which lines fit some words best, and which words match."""
 
 from pathlib import Path
 
 import pytest
 
 from cases import each
-from surefoot.tools.search import FORM, LONGER, PART, Found, Query, best_lines, fold, relation, words_of
+from surefoot.tools.search import HELD, Found, Query, best_lines, fold, words_of
 from surefoot.tools.workspace import Workspace
 
 HISTORY = """# The town
@@ -129,12 +129,12 @@ def test_chinese_runs_are_pairs() -> None:
 
 @each(("asked", "written", "how_well"), [
     ("bridge", "bridges", 1.0), ("carry", "carries", 1.0), ("carry", "carried", 1.0), ("open", "opening", 1.0),
-    ("rebuild", "rebuilt", FORM), ("rebuilt", "rebuilding", FORM), ("write", "written", FORM),
-    ("write", "writer", FORM), ("built", "build", FORM), ("decide", "decided", 1.0),
-    ("construct", "construction", LONGER), ("construction", "constructed", LONGER), ("bridge", "footbridge", PART),
-    ("footbridge", "bridges", PART), ("storm", "thunderstorms", PART),
+    ("decide", "decided", 1.0), ("construct", "construction", HELD), ("bridge", "footbridge", HELD),
+    ("storm", "thunderstorms", HELD),
 ])  # fmt: skip
-def test_related_words_count_less_than_the_same(asked: str, written: str, how_well: float) -> None:
+def test_a_word_that_holds_one_of_the_query_counts_less_than_the_same(
+    asked: str, written: str, how_well: float
+) -> None:
     match = Query(asked).match(written)
     assert match is not None
     assert match[1] == how_well
@@ -142,15 +142,14 @@ def test_related_words_count_less_than_the_same(asked: str, written: str, how_we
 
 @each(("asked", "written"), [
     *(("summer", "summit"), ("station", "statue"), ("mark", "market"), ("water", "watch"), ("rain", "train")),
-    *(("ridge", "footbridge"), ("1987", "19871"), ("wind", "window"), ("three", "thread"), ("horse", "hours")),
+    *(("footbridge", "bridges"), ("19871", "198712"), ("wind", "window"), ("three", "thread"), ("horse", "hours")),
 ])  # fmt: skip
-def test_words_that_only_look_alike_are_not_related(asked: str, written: str) -> None:
+def test_words_that_only_look_alike_do_not_match(asked: str, written: str) -> None:
     assert Query(asked).match(written) is None
-    assert relation(fold(written), fold(asked)) == 0.0
 
 
-@pytest.mark.parametrize("text", ["rebuilt", "a footbridge", "THE BRIDGES", "bridging", "carries", "cities", "written"])
+@pytest.mark.parametrize("text", ["a footbridge", "THE BRIDGES", "bridging", "carries", "cities", "writing"])
 def test_the_quick_look_misses_nothing_that_matches(text: str) -> None:
-    query = Query("rebuild bridge footbridge carry city write")
+    query = Query("bridge carry city write")
     assert any(query.match(word) for word in words_of(text.casefold()))
     assert query.pattern.search(text.casefold())

@@ -4,9 +4,9 @@ Lines are ranked as BM25 ranks documents: rare words count more, long lines less
 neighbours and in its path, and from holding a number when the question asks for one. Each hit is shown with its
 neighbours, since the answer often stands beside the line that holds the words of the question.
 
-Endings of plural and verb are folded (bridge, bridges; open, opened): such words are the same. Words that differ only
-in their last letters (rebuild, rebuilt; write, written), longer forms (construct, construction) and parts of compounds
-(bridge, footbridge) are related, which counts less. Chinese, Japanese and Korean runs are overlapping pairs.
+Endings of plural and verb are folded (bridge, bridges; open, opened): such words are the same. A longer word that holds
+one of the query (storm, thunderstorm; construct, construction) counts half. Chinese, Japanese and Korean runs are
+overlapping pairs.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _K1, _B = 1.2, 0.6
 
 MAX_WORDS = 32
 """Words of a query that count."""
-LONGER, FORM, PART = 0.7, 0.6, 0.5
-"""What a related word counts, where the same word counts one."""
+HELD = 0.5
+"""What a word counts that holds one of the query, where the same word counts one."""
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
@@ -61,15 +61,8 @@ _COMMON = frozenset(
 )
 _KINDS = re.findall(r"\S+", "year date day time number amount name place person people note file")
 """What is looked for: such words seldom stand beside the answer, so they count half."""
-_SHORTEST = 4
-"""Letters that a word, and the beginning it shares with another, must have; a part of a compound has one more."""
-_LEFT = 3
-"""Letters at the end in which related words may differ."""
-_SURE = 6
-"""From so many shared letters on, words are related whatever their endings are."""
-_ENDINGS = frozenset(
-    {"", *re.findall(r"\S+", "d e n r s t al ed en er es ing ion ies ied ier ly or ors ten th ting y ty ily est ers")}
-)
+_SHORTEST = 5
+"""Letters that a word must have to be looked for in longer ones."""
 
 
 class Found(NamedTuple):
@@ -89,11 +82,9 @@ class Query:
         self.words = tuple(dict.fromkeys(map(fold, telling or every)))[:MAX_WORDS]
         kinds = frozenset(map(fold, _KINDS))
         self.weights = {word: 0.5 if word in kinds else 1.0 for word in self.words}
-        pieces: set[str] = set()  # what a text must hold somewhere to hold a word or a related one: cheap to look for
-        for word, stem in zip(self.words, map(_stem, self.words), strict=True):
-            is_short = len(word) < _SHORTEST or not word.isalpha()
-            pieces |= {stem} if is_short else {stem[:_SHORTEST], stem[-_SHORTEST:]}
-        self.pattern = re.compile("|".join(map(re.escape, sorted(pieces, key=len, reverse=True))) or "(?!)")
+        starts = {word[:-1] if len(word) > 3 and word[-1] in "ye" else word for word in self.words}  # noqa: PLR2004
+        self.pattern = re.compile("|".join(map(re.escape, sorted(starts, key=len, reverse=True))) or "(?!)")
+        """What each word that matches holds (city and cities share `cit`): cheap to look for in a text."""
 
         @lru_cache(maxsize=20_000)  # texts say the same words again and again
         def match(word: str) -> tuple[str, float] | None:
@@ -101,8 +92,8 @@ class Query:
             folded = fold(word)
             if folded in self.weights:
                 return folded, 1.0
-            found = max(((relation(asked, folded), asked) for asked in self.words), default=(0.0, ""))
-            return (found[1], found[0]) if found[0] else None
+            held = (one for one in self.words if len(one) >= _SHORTEST and one.isalpha() and one in folded)
+            return next(((one, HELD) for one in held), None)
 
         self.match = match
 
@@ -182,26 +173,6 @@ def fold(word: str) -> str:
     if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":  # noqa: PLR2004  # stopped, planned
         return word[:-1]
     return word[:-1] if len(word) > 3 and word[-1] == "e" else word  # noqa: PLR2004  # bridge, bridges
-
-
-def relation(one: str, other: str) -> float:
-    """How near two different folded words are: 0.0 when they are not related, else less than 1.0."""
-    short, long = sorted((one, other), key=len)
-    if len(short) < _SHORTEST or not (short.isalpha() and long.isalpha()):
-        return 0.0
-    if len(short) > _SHORTEST and long.startswith(_stem(short)):
-        return LONGER
-    shared = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    left = short[shared:], long[shared:]
-    if shared >= _SHORTEST and len(left[1]) <= _LEFT and (shared >= _SURE or _ENDINGS.issuperset(left)):
-        return FORM
-    is_part = len(short) > _SHORTEST and len(long) - len(short) >= _LEFT and long.endswith(short)
-    return PART if is_part else 0.0
-
-
-def _stem(word: str) -> str:
-    """What all forms of a folded word begin with: cities and city share `cit`."""
-    return word[:-1] if len(word) > 3 and word[-1] in "ye" else word  # noqa: PLR2004
 
 
 def _texts(workspace: Workspace, place: Place) -> Generator[tuple[str, bytes]]:
