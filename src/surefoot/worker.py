@@ -194,12 +194,9 @@ class Worker:
             failures = self._failures[run_id] = self._failures.get(run_id, 0) + 1
             _LOG.exception("run %s made its driver fail (%d of %d)", run_id, failures, _MOST_FAILURES)
             if failures >= _MOST_FAILURES:
-                await self._set_aside(run_id, f"{type(error).__name__}: {error}")
+                self._failures.pop(run_id, None)
+                with suppress(JournalError):  # the next worker that finds it so does the same
+                    journal = await self._store.open(run_id)
+                    await journal.release("set_aside", why=f"{type(error).__name__}: {error}")
         else:
             self._failures.pop(run_id, None)
-
-    async def _set_aside(self, run_id: str, why: str) -> None:
-        self._failures.pop(run_id, None)
-        with suppress(JournalError):  # the next worker that finds it so does the same
-            journal = await self._store.open(run_id)
-            await journal.release("set_aside", why=why)

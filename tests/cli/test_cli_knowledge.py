@@ -1,4 +1,4 @@
-"""`knowledge add`, `search`, `import`, `verify`: the commands alone, as `app.py` takes them in."""
+"""`knowledge add`, `search`, `verify`: the commands alone, as `app.py` takes them in."""
 
 import asyncio
 import json
@@ -49,28 +49,6 @@ def test_what_a_model_stored_is_shown_with_its_run_until_a_person_vouches(knowle
     assert "verified by Ada" in knowledge("verify", "1", "--by", "Ada").output
     assert "from src, verified by Ada" in knowledge("search", "go", "--directory", "src").output
     assert knowledge("verify", "1").exit_code == 2
-
-
-def test_a_file_is_imported_whole_or_not_at_all(knowledge: Command, tmp_path: Path) -> None:
-    good = {"subject": "Tests", "predicate": "use", "object": "asserts", "directory": "src"}
-    file = tmp_path / "facts.jsonl"
-    file.write_text(f"{json.dumps(good)}\n\n{json.dumps({**good, 'dir': 'x'})}\n")
-    wrong = knowledge("import", "facts.jsonl").exception
-    assert isinstance(wrong, UsageError)
-    assert str(wrong).startswith("line 3: dir='x': is not a known parameter")
-    for bad in ("{", "[]", '{"subject": "x"}'):
-        file.write_text(bad)
-        assert isinstance(knowledge("import", "facts.jsonl").exception, UsageError)
-    file.write_text(f"{json.dumps(good)}\n{json.dumps(good)}\n")
-    assert knowledge("import", "facts.jsonl").output == "1 entry in the store now, of 2 lines\n"
-
-
-def test_a_file_may_begin_with_a_byte_order_mark_and_its_texts_hold_any_line_end(
-    knowledge: Command, tmp_path: Path
-) -> None:
-    row = json.dumps({"subject": "a\u2028b", "predicate": "is", "object": "x"}, ensure_ascii=False)
-    (tmp_path / "facts.jsonl").write_bytes(f"{row}\r\n".encode("utf-8-sig"))
-    assert knowledge("import", "facts.jsonl").output == "1 entry in the store now, of 1 line\n"
 
 
 def test_what_cannot_be_meant_is_said(knowledge: Command, tmp_path: Path) -> None:

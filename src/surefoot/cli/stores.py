@@ -1,14 +1,13 @@
-"""The commands of the knowledge store: `knowledge add`, `search`, `import` and `verify`."""
+"""The commands of the knowledge store: `knowledge add`, `search` and `verify`."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -17,8 +16,8 @@ from surefoot.cli.options import ByOption, JsonOption
 from surefoot.cli.setup import closed_after
 from surefoot.knowledge.bridge import OPERATOR, KnowledgeBridge
 from surefoot.knowledge.tools import entry_from
-from surefoot.telling.text import Line, count, json_line, visible
-from surefoot.types.errors import ConfigError, UsageError
+from surefoot.telling.text import Line, json_line, visible
+from surefoot.types.errors import UsageError
 from surefoot.types.knowledge import LEAST_LIMIT, MOST_LIMIT, ConventionResult, ConventionsConfig, Knowledge
 
 T = TypeVar("T")
@@ -70,7 +69,14 @@ def add(
     said = {"subject": subject, "predicate": predicate, "object": rest, "directory": directory, "language": language}
     said |= {"type": kind.value, "confidence": confidence}
     entry = entry_from({name: value for name, value in said.items() if value is not None})
-    put(stdout(), _lines(_keep(store, root, [entry], by)))
+    if not by.strip():
+        raise UsageError("--by is empty; give the name of who vouches for it")
+    store_path(store).parent.mkdir(parents=True, exist_ok=True)
+
+    async def added(bridge: KnowledgeBridge) -> tuple[Knowledge, ...]:
+        return await bridge.add([entry], by=by)
+
+    put(stdout(), _lines(_with(store, root, added, make=True)))
 
 
 @app.command()
@@ -100,32 +106,6 @@ def search(
     put(stdout(), [*lines, *(Line(visible(error), "warn") for error in result.errors)])
 
 
-@app.command(name="import")
-def import_(
-    *,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="One JSON object per line, as store_knowledge takes it.")
-    ],
-    by: VouchOption = OPERATOR,
-    store: StoreOption = None,
-    root: RootOption = None,
-) -> None:
-    """Store all entries of a file, or none if one of them is wrong. What is already there is not stored twice."""
-    entries: list[Knowledge] = []
-    for at, text in enumerate(file.read_text("utf-8-sig").split("\n"), 1):  # JSON may hold other line ends: U+2028
-        if not text.strip():
-            continue
-        try:
-            row: object = json.loads(text)
-            if not isinstance(row, dict):
-                raise UsageError(f"line {at} is not a JSON object; give one with subject, predicate and object")
-            entries.append(entry_from(cast("Mapping[str, object]", row)))  # the keys of a JSON object are text
-        except (ValueError, ConfigError) as error:
-            raise UsageError(f"line {at}: {error}") from error
-    kept = {entry.id for entry in _keep(store, root, entries, by)}
-    print(f"{count(len(kept), 'entry', 'entries')} in the store now, of {count(len(entries), 'line')}")
-
-
 @app.command()
 def verify(
     *,
@@ -145,17 +125,6 @@ def verify(
 def store_path(given: Path | None) -> Path:
     """Where the knowledge store is: the option, else the environment, else this folder's own."""
     return (given or Path(os.environ.get(STORE_VARIABLE) or _DEFAULT)).absolute()
-
-
-def _keep(store: Path | None, root: Path | None, entries: Sequence[Knowledge], by: str) -> tuple[Knowledge, ...]:
-    if not by.strip():
-        raise UsageError("--by is empty; give the name of who vouches for it")
-    store_path(store).parent.mkdir(parents=True, exist_ok=True)
-
-    async def added(bridge: KnowledgeBridge) -> tuple[Knowledge, ...]:
-        return await bridge.add(entries, by=by)
-
-    return _with(store, root, added, make=True)
 
 
 def _with(

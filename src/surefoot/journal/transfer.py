@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -111,20 +112,15 @@ async def lineage(store: JournalStore, run_id: str, done: set[str]) -> list[str]
 
 
 async def _move(source: JournalStore, target: JournalStore, run_id: str, known: set[str]) -> int:
-    here, records = await source.summary(run_id), 0
-    since = max(min(await _length(target, run_id), here.events) - 1, 0)
+    here, records, length = await source.summary(run_id), 0, 0
+    with suppress(RunUnknown):
+        length = (await target.summary(run_id)).events
+    since = max(min(length, here.events) - 1, 0)
     async for piece in pieces(source, run_id, since, here.events, known):
         await target.adopt(piece.origin, piece.rows, piece.blobs)
         records += len(piece.rows)
     await _stand(target, run_id, here.standing)
     return records
-
-
-async def _length(store: JournalStore, run_id: str) -> int:
-    try:
-        return (await store.summary(run_id)).events
-    except RunUnknown:
-        return 0
 
 
 async def _stand(store: JournalStore, run_id: str, standing: Standing) -> None:

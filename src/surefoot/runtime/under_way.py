@@ -72,11 +72,6 @@ class Leave:
             wake()
 
 
-def _is_alone(state: State) -> bool:
-    """Whether nothing else could begin while a move is made, whatever a person says."""
-    return state.planning is None and sum(call.is_open for call in state.calls) < 2  # noqa: PLR2004
-
-
 _Ended = tuple[WorldMove, Sequence[Event]]
 
 
@@ -155,7 +150,8 @@ class UnderWay:
             self.moves, self._effects = frozenset(), set()
             self._waiting.clear()
             return ()
-        if len(self._waiting) == len(self.moves) == 1 and not self._has_words and _is_alone(state):
+        is_alone = state.planning is None and sum(call.is_open for call in state.calls) < 2  # noqa: PLR2004
+        if len(self._waiting) == len(self.moves) == 1 and not self._has_words and is_alone:
             return await self._made_alone(state)
         for move, begun in self._waiting:
             task = self._tasks.create_task(self._make(move, begun))

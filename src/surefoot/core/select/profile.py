@@ -11,7 +11,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from hashlib import sha256
 from itertools import groupby
 
@@ -134,7 +133,8 @@ def register(tools: Sequence[ToolSpec]) -> tuple[tuple[ToolSpec, ...], tuple[Dro
         elif not name.isprintable() or " " in name or not (name.isascii() or _SHOWS_NOTHING.isdisjoint(name)):
             fault = "the name holds white space, or a character that shows nothing or steers how others are shown"
         else:
-            scripts = set(map(_script, name)).difference(("",))
+            # the first word of a letter's name; letters that are named otherwise count as scripts of their own
+            scripts = {unicodedata.name(sign, sign).partition(" ")[0] for sign in name if sign.isalpha()}
             systems = [_SYSTEMS.get(script, frozenset({script})) for script in scripts]
             if not name.isascii() and systems and not systems[0].intersection(*systems):
                 fault = "the letters of the name come from more than one script"
@@ -202,15 +202,6 @@ def _over_the_cap(names: Sequence[str], profile: ToolProfile) -> Reasons:
         raise ConfigError("max_tools", profile.max_tools, fewer)
     others = [name for name in names if name not in wanted]
     return dict.fromkeys(others[profile.max_tools - len(pinned) :], f"it is beyond max_tools={profile.max_tools}")
-
-
-@lru_cache(4096)
-def _script(character: str) -> str:
-    """The first word of a letter's name: its script; "" for other characters.
-
-    Letters that are named otherwise count as scripts of their own.
-    """
-    return unicodedata.name(character, character).partition(" ")[0] if character.isalpha() else ""
 
 
 def _warnings_of_patterns(
