@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
 import orjson
 
 from surefoot.core.state.summary import summarise
+from surefoot.core.text.json import plain
 from surefoot.journal.raw import chain, proven
 from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, UsageError, overtaken
 from surefoot.types.events import VERSION, Event, RunForked, RunResumed, RunStarted
@@ -256,15 +257,9 @@ def _dump(value: object) -> bytes:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[object, object]", value))  # JSON takes any mapping as an object
-    if isinstance(value, frozenset):
-        return sorted(cast("frozenset[object]", value), key=str)
     if isinstance(value, Decimal):
         return str(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return _plain_fields(value)
-    raise TypeError(f"a {type(value).__name__} is no JSON value")
+    return _plain_fields(value) if is_dataclass(value) and not isinstance(value, type) else plain(value)
 
 
 def _plain_fields(value: DataclassInstance) -> dict[str, object]:

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Mapping
 from typing import cast
 
 import orjson
+
+from surefoot.core.text.json import plain
 
 Json = dict[str, object]
 
@@ -71,12 +72,6 @@ def write(value: object) -> bytes:
     sent as a question mark, since no server could read it.
     """
     try:
-        return orjson.dumps(value, default=_plain)
+        return orjson.dumps(value, default=plain)
     except orjson.JSONEncodeError:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain).encode("utf-8", "replace")
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[str, object]", value))  # only the shape matters: orjson checks the keys itself
-    raise TypeError(f"{type(value).__name__} is not a JSON value")
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain).encode("utf-8", "replace")

@@ -13,12 +13,14 @@ import importlib.util
 import os
 import re
 import shutil
+import sqlite3
 import sys
 import tempfile
 import zipfile
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
 
 import aiohttp
 
@@ -91,7 +93,7 @@ async def pull(
         return path
     where.mkdir(parents=True, exist_ok=True)
     target, partial = where / weights.file, where / f"{weights.file}.part"
-    with (where / f"{weights.file}.lock").open("ab") as lock:
+    with closing(sqlite3.connect(where / f"{weights.file}.lock", timeout=0, isolation_level=None)) as lock:
         while not _try_lock(lock):  # the system frees it when its holder dies, so a stale one never blocks
             report(length(partial), weights.size, "waiting")
             await asyncio.sleep(_LOCK_POLL_S)
@@ -161,25 +163,13 @@ async def _verify(path: Path, weights: Weights, directory: Path, report: OnProgr
     await asyncio.to_thread(verify, path, weights, directory, tell)
 
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(file: IO[bytes]) -> bool:
-        try:
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-else:
-    import fcntl
-
-    def _try_lock(file: IO[bytes]) -> bool:
-        try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
+def _try_lock(lock: sqlite3.Connection) -> bool:
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            raise ModelError(f"the folder of models cannot be written: {error}") from error
+    return lock.in_transaction
 
 
 @dataclass(frozen=True, slots=True)

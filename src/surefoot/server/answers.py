@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from math import ceil
-from typing import cast
 
 import orjson
 from starlette.responses import HTMLResponse, Response
 
+from surefoot.core.text.json import plain
 from surefoot.telling.text import visible
 from surefoot.types.ports import RunSummary
 
@@ -40,7 +40,7 @@ def answer(value: object, status: int = 200, headers: Mapping[str, str] | None =
 
 def dumped(value: object) -> bytes:
     """A value of JSON, dataclasses among them, in bytes; the same for equal values."""
-    return orjson.dumps(value, default=_plain, option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps(value, default=plain, option=orjson.OPT_SORT_KEYS)
 
 
 def run_json(run: RunSummary) -> dict[str, object]:
@@ -49,14 +49,6 @@ def run_json(run: RunSummary) -> dict[str, object]:
     texts = {name: visible(getattr(run, name)) for name in ("task", "answer", "reason")}
     questions = max(run.questions, 1) if run.standing == "in_doubt" else run.questions
     return {**run.__dict__, **texts, "labels": labels, "questions": questions}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[str, object]", value))
-    if isinstance(value, frozenset):
-        return sorted(cast("frozenset[str]", value))
-    raise TypeError(type(value).__name__)
 
 
 PROBLEM_TYPE = "application/problem+json"

@@ -31,6 +31,15 @@ def json_text(value: object, *, sort_keys: bool = False) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys)
 
 
+def plain(value: object) -> object:
+    """What JSON has in place of a mapping or a set. Raises `TypeError` for anything else."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[object, object]", value))
+    if isinstance(value, frozenset):
+        return sorted(cast("frozenset[object]", value), key=str)
+    raise TypeError(f"a {type(value).__name__} is not a JSON value")
+
+
 def object_schema(properties: Mapping[str, object], *optional: str) -> dict[str, object]:
     """The JSON Schema of an object with these properties and no other."""
     required = [name for name in properties if name not in optional]
