@@ -60,22 +60,22 @@ MOST_LINES_OF = {"runtime/drive.py": 150}
 NOT_IN_CORE = {"asyncio", "time", "random", "os", "pathlib", "datetime", "threading", "socket", "sqlite3"}
 
 CEILINGS = {  # what `make house` prints; each only goes down
-    "lines of src": 68_607,
-    "lines of code in src": 49_666,
+    "lines of src": 68_598,
+    "lines of code in src": 49_656,
     "modules": 318,
     "rooms in knots": 0,
     "modules in knots": 0,
     "floors of rooms in core": 8,
     "floors of modules in core": 18,
-    "private functions called once": 525,
+    "private functions called once": 524,
     "small modules with one importer": 5,
     "modules named by a participle": 0,
     "functions named by talk alone": 0,
     "names in two or more rooms": 8,
-    "lines of tests": 58_658,
+    "lines of tests": 58_671,
     "functions entered by a plain tool call": 378,
     "functions entered by a verdict of the gate": 76,
-    "functions entered by a failed step to its retry": 273,  # 270 by itself; behind other tests a few more
+    "functions entered by a failed step to its retry": 272,  # 270 by itself; behind other tests a few more
     "functions entered by a text reply": 47,
     "files entered by a plain tool call": 70,
     "files entered by a verdict of the gate": 17,
