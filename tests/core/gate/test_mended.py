@@ -67,16 +67,3 @@ def test_a_piece_of_what_is_named_proves_nothing(words: str, path: str, verdict:
 @cases("gate/mended")
 def test_a_secret_is_what_the_words_give_as_one(words: str, password: str, verdict: str) -> None:
     assert Run(words).verdict(PASSWORD, user="user ann", password=password) == verdict
-
-
-def test_an_address_set_off_behind_whom_it_is_of_is_theirs_unless_the_words_go_on_to_somebody() -> None:
-    told = (
-        "Tell the head of the team, ann@x.example, by mail about the report.",
-        "Mail the head of sales (ann@x.example) the report.",
-    )
-    others = (
-        "Send the report of Ann (ann@x.example) to the board.",
-        "Mail bob@y.example about the house of Ann, ann@x.example, please.",
-        "Forward the mail from the head of sales, ann@x.example, to bob@y.example.",
-    )
-    assert [_send(Run(words), ANN, "the report") for words in (*told, *others)] == ["allow"] * 2 + ["ask"] * 3

@@ -31,7 +31,6 @@ _BEFORE = late(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[,、&]|\d+")
 _CHINESE_SIDE = late(
     r"(?:({sides.zh_to})|({sides.zh_from})|({sides.zh_out})|(?:{sides.zh_direct}))\W{0,2}(?:\w{1,4}\W{0,2})?\Z"
 )
-_OPENS = late(r"[,(，（]\s*\Z")
 _LIST_MARK = late(r"\s*(?:[-*•–]|\d{1,3}[.)])\s")
 _SUM = late("{sum}")
 _LABEL = late(r"(?:\b(?:{labels|})s?|{cjk_labels|}|#)\W{0,3}(?:(?:no|nr|num)\b\.?|numbers?|#|号)?\W{0,3}\Z")
@@ -51,7 +50,6 @@ def side_of(clause: Clause, at: int, end: int = 0) -> Side:
         return "of"
     if m := _CHINESE_SIDE.search(before):
         return "to" if m[1] else "from" if m[2] else "out" if m[3] else "direct"
-    direct: Side = "direct"
     far, is_joined = 0, False
     said = _BEFORE.findall(before)[::-1]
     for word, prior in zip(said, [*said[1:], ""], strict=False):  # of none there is none before
@@ -60,22 +58,14 @@ def side_of(clause: Clause, at: int, end: int = 0) -> Side:
         if word in word_set("sides.to"):
             return "to"
         if word in word_set("sides.from") and not (word == "of" and prior in word_set("set_words")):  # "each of"
-            if word != "of" or not _is_apposed(clause.text, at, end):
-                return "of" if word == "of" else "from"
-            direct = ""  # "the owner of the house, a@b.c," may be either
+            return "of" if word == "of" else "from"
         if stem(word) == clause.verb or word == clause.verb or clause.verb.endswith(word):
-            return direct
+            return "direct"
         far, is_joined = (0, True) if word in word_set("list_joints") else (far + 1, is_joined)
         if far > _NEAR:
             break
     is_item = not before or _LIST_MARK.match(clause.text) is not None
-    return direct if far <= _NEAR and (is_item or not clause.verb.isascii()) else ""
-
-
-def _is_apposed(text: str, at: int, end: int) -> bool:
-    """Whether what stands there says the same again of what stands before it, and nothing behind it says to whom."""
-    is_set_off = _OPENS.search(text[:at]) is not None and text.startswith((",", ")", "，", "）"), end or at)
-    return is_set_off and "to" not in _BEFORE.findall(text[end:])
+    return "direct" if far <= _NEAR and (is_item or not clause.verb.isascii()) else ""
 
 
 Wanted = Literal["to", "target", "from", "thing", "sum", "either"]
