@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -43,14 +42,6 @@ class Site:
             case "/gzip":
                 body = gzip.compress(b"squeezed")
                 return web.Response(body=body, headers={"Content-Encoding": "gzip", "Content-Type": "text/plain"})
-            case "/deflate":
-                body = zlib.compress(b"squeezed")[2:-4]  # without the header, as many servers send it
-                return web.Response(body=body, headers={"Content-Encoding": "deflate", "Content-Type": "text/plain"})
-            case "/damaged":
-                headers = {"Content-Encoding": "gzip", "Content-Type": "text/plain"}
-                return web.Response(body=b"not gzip at all", headers=headers)
-            case "/br":
-                return web.Response(body=b"x", headers={"Content-Encoding": "br", "Content-Type": "text/plain"})
             case "/bomb":
                 body = gzip.compress(bytes(64 * 1024 * 1024), compresslevel=1)
                 return web.Response(body=body, headers={"Content-Encoding": "gzip", "Content-Type": "text/plain"})
@@ -104,8 +95,7 @@ class TestFetching:
         assert not {"Cookie", "Authorization"} & set(request.headers)
 
     async def test_compressed_answers(self, fetch: Call) -> None:
-        assert [(await fetch(path)).content for path in ("/gzip", "/deflate")] == ["squeezed", "squeezed"]
-        assert [(await fetch(path)).is_error for path in ("/damaged", "/br")] == [True, True]
+        assert (await fetch("/gzip")).content == "squeezed"
         assert "larger than" in (await fetch("/bomb")).content
 
     async def test_redirects_are_followed_without_cookies(self, fetch: Call, site: Site) -> None:

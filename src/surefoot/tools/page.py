@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import zlib
 from dataclasses import dataclass
 from html import unescape
 from typing import Protocol
@@ -22,6 +23,7 @@ ENCODINGS = "gzip, deflate"
 """What is asked for; other compressions are refused."""
 
 _CHUNK = 64 * 1024
+_GZIP_MARK = 0x1F
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = re.compile(
     r"text/|application/(json|xml|javascript|ecmascript|yaml|x-yaml|toml|x-ndjson|jsonl|sql|x-sh|x-www-form-urlencoded"
@@ -52,12 +54,7 @@ _BLOCKS = frozenset(
 
 
 class Stream(Protocol):
-    """Where the decompressed bytes come from, as of aiohttp; `read` gives b"" at the end."""
-
-    @property
-    def total_raw_bytes(self) -> int:
-        """How many bytes came, as sent."""
-        ...
+    """Where the bytes come from; `read` gives b"" at the end."""
 
     async def read(self, n: int = -1, /) -> bytes:
         """At most `n` bytes."""
@@ -74,17 +71,57 @@ class Body:
 
 async def read_body(stream: Stream, encoding: str) -> Body:
     """Read up to `MAX_WIRE_BYTES`. Raises `ToolFailed` when more than `MAX_BYTES` come out, or nothing can."""
-    encoding = encoding.strip().lower()
-    is_plain, out = encoding in ("", "identity"), bytearray()
-    if not is_plain and encoding not in ENCODINGS.split(", "):
-        raise ToolFailed(f"The answer is compressed in a way that is not accepted ({encoding[:40]}).")
+    inflate = _Inflate(encoding.strip().lower())
+    wire = 0
     while chunk := await stream.read(_CHUNK):
-        out += chunk
-        if len(out) > MAX_BYTES:
+        room = MAX_WIRE_BYTES - wire
+        wire += len(chunk)
+        inflate.feed(chunk[:room])
+        if len(chunk) > room:
+            return Body(bytes(inflate.out), is_cut=True)
+    inflate.finish()
+    return Body(bytes(inflate.out), is_cut=False)
+
+
+class _Inflate:
+    """Decompresses piece by piece, so that a small answer cannot become a huge one in memory."""
+
+    def __init__(self, encoding: str) -> None:
+        if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+            raise ToolFailed(f"The answer is compressed in a way that is not accepted ({encoding[:40]}).")
+        self.out = bytearray()
+        self._is_deflate = encoding == "deflate"
+        self._engine = None if encoding in ("", "identity") else zlib.decompressobj(zlib.MAX_WBITS | 32)
+
+    def feed(self, data: bytes) -> None:
+        """Add what a piece gives. What follows the end and is no further gzip member is ignored."""
+        if self._engine is None:
+            self._add(data)
+            return
+        if self._is_deflate and data:
+            self._is_deflate = False  # the first byte decides: many servers send deflate without its header
+            if data[0] & 0x0F != zlib.DEFLATED:
+                self._engine = zlib.decompressobj(-zlib.MAX_WBITS)
+        try:
+            while data:
+                if self._engine.eof:
+                    if data[0] != _GZIP_MARK:
+                        return
+                    self._engine = zlib.decompressobj(zlib.MAX_WBITS | 32)
+                self._add(self._engine.decompress(data, MAX_BYTES + 1 - len(self.out)))
+                data = self._engine.unconsumed_tail or self._engine.unused_data
+        except zlib.error as error:
+            raise ToolFailed("The answer is damaged: it cannot be decompressed.") from error
+
+    def finish(self) -> None:
+        """Raises `ToolFailed` when the end is missing."""
+        if self._engine is not None and self.out and not self._engine.eof:
+            raise ToolFailed("The answer is damaged: its end is missing.")
+
+    def _add(self, data: bytes) -> None:
+        self.out += data
+        if len(self.out) > MAX_BYTES:
             raise ToolFailed(f"The answer is larger than {MAX_BYTES} bytes after decompression.")
-        if (len(out) if is_plain else stream.total_raw_bytes) > MAX_WIRE_BYTES:
-            return Body(bytes(out[:MAX_WIRE_BYTES] if is_plain else out), is_cut=True)
-    return Body(bytes(out), is_cut=False)
 
 
 def text_of_body(body: Body, content_type: str) -> str:

@@ -341,6 +341,7 @@ def session_for(hop: Hop) -> ClientSession:
         connector=TCPConnector(resolver=Pinned(), use_dns_cache=False, force_close=True),
         cookie_jar=DummyCookieJar(),
         trust_env=False,
+        auto_decompress=False,
         timeout=ClientTimeout(total=None),  # the deadline of the call bounds everything
         headers={
             "User-Agent": "surefoot",
