@@ -1,11 +1,10 @@
 """The question of a call: what it says of where a value stands."""
 
-from gate_world import EVENT, READ, SEND, TEXT, Run, tool
+from gate_world import READ, SEND, TEXT, Run, tool
 
 from cases import cases
 from surefoot.core.gate.record import Question, question
 from surefoot.core.gate.verdict import asked_about
-from surefoot.types.guard import Grounds
 from surefoot.types.tools import ToolSpec
 
 NOWHERE = "the model made it up"
@@ -35,17 +34,6 @@ def test_what_stands_in_no_result_is(result: object, value: str) -> None:
     run.read(READ, result, name="note")
     (odd,) = (one for one in asked(run, REMIND, title="reminder", wakeUp=value).odd if one.path == "/wakeUp")
     assert (odd.source, odd.why) == (NOWHERE, "not in your words, and in no result")
-
-
-def test_what_the_words_hold_is_not_said_to_be_made_up_though_nothing_proves_it() -> None:
-    run = Run("Save a note on friday for 4 guests.")
-    call = asked_about(run.known, EVENT, {"title": "note", "start": "friday", "guests": ["4"]})
-    assert {e.path: (e.origin, e.source_id) for e in call.values} == dict.fromkeys(
-        ("/title", "/start", "/guests/0"), ("user", "user")
-    )
-    assert "invented" in {e.origin for e in call.aim.evidence}  # what is decided rests on this
-    odd = question(EVENT, "", Grounds(evidence=call.aim.evidence), call.values).odd
-    assert NOWHERE not in {one.source for one in odd}
 
 
 def test_a_text_that_was_read_is_not_called_invented_beside_the_odd_values() -> None:

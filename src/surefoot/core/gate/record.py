@@ -236,8 +236,7 @@ def question(
     parties = [in_full(e.value) for e in (*grounds.evidence, *others) if e.role in ("destination", "amount")]
     to = f": {', '.join(dict.fromkeys(parties))}" if parties else ""
     on_yes = f"On yes, this run {_ON_YES[effect]} the tool {in_full(spec.name)}{where}{to}"
-    said = {one.path: one for one in others if one.source_id == "user"}
-    odd = tuple(_odd(e if e.note else said.get(e.path, e)) for e in grounds.evidence)
+    odd = tuple(_odd(e) for e in grounds.evidence)
     paths = {e.path for e in grounds.evidence}
     rest = tuple((e.path, in_full(e.value), e.origin) for e in others if e.path not in paths)
     also_for = tuple((role, in_full(value)) for role, value, _ in grounds.shown)

@@ -26,10 +26,10 @@ from surefoot.core.gate.roles import Path, currencies_in, leaves, sums_of
 from surefoot.core.gate.sinks import Aimed
 from surefoot.core.gate.sources import Known
 from surefoot.core.text.json import pin_of
-from surefoot.core.text.look import holds, holds_token, normal_text
+from surefoot.core.text.look import holds, normal_text
 from surefoot.core.text.values import hard_tokens, kind_of, norm_of
 from surefoot.core.text.words import fits
-from surefoot.types.dataclass import dataclass, replace
+from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ConfigError, extra_needed
 from surefoot.types.guard import Condition, Evidence, SecurityConstraint
 from surefoot.types.rules import Rule, StandingRule, ValueTest
@@ -49,17 +49,8 @@ class Asked:
 
     @property
     def values(self) -> tuple[Evidence, ...]:
-        """Every value of the call for a person to read: each with the result that holds it, if any does.
-
-        One that nothing proves, but that stands in the user's words, is said to: no decision and no record knows that.
-        """
-        said = (self.known.own or self.known.words).anchor.text
-        return tuple(
-            replace(e, origin="user", source_id="user", note="perhaps not meant for this")
-            if e.origin == "invented" and not e.note and holds_token(said, normal_text(e.value))
-            else e
-            for e in (traced(self.known, one) for one in self.aim.evidence)
-        )
+        """Every value of the call for a person to read: each with the result that holds it, if any does."""
+        return tuple(traced(self.known, e) for e in self.aim.evidence)
 
     @property
     def may_only_read(self) -> bool:
