@@ -366,7 +366,7 @@ def _word_on_plan(agent: Agent, journal: str | None, state: State, by: str) -> W
             await Voice(store).approve(state.run_id, PLAN, by=name)
         else:
             await Voice(store).refuse(state.run_id, PLAN, by=name, reason="" if said == "no" else said)
-        return await find(store, state.run_id)
+        return await find(store, state.run_id, journal)
 
     new = with_journal(journal, send_word).records[state.seen :]
 

@@ -60,10 +60,10 @@ def export(
         raise UsageError(f"--form {form} is for one run; leave the others out, or use --form journal")
 
     async def exported(store: JournalStore) -> None:
-        every = [await find(store, one, journal) for one in run_ids]
-        found = every[0]
+        found = await find(store, run_ids[0], journal)
         if form == "journal":
-            await _export_runs(store, [one.run_id for one in every], output)
+            others = [(await find(store, one, journal)).run_id for one in run_ids[1:]]
+            await _export_runs(store, [found.run_id, *others], output)
         elif otlp:
             await _send_spans(store, found.run_id, endpoint, output, content=content)
         elif output is None:

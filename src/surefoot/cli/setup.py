@@ -72,7 +72,8 @@ def journal_hint(given: str | None) -> str:
 def or_beside(place: str | Path) -> str:
     """The end of a message about the journal there: which other ones are in this folder, and how one is opened."""
     heads = (*sorted(Path().glob("*.heads")), *_DEFAULT.parent.glob("*.heads"))
-    others = [str(one.with_suffix("")) for one in heads if one.with_suffix("").absolute() != Path(place)]
+    files = (one.with_suffix("") for one in heads)
+    others = [str(one) for one in files if one.is_file() and one.resolve() != Path(place).resolve()][:_NAMED]
     if not others:
         return "; --journal names another"
     return f"; other journals here: {', '.join(others)} (surefoot runs --journal {shlex.quote(others[0])})"
@@ -145,7 +146,7 @@ async def find(store: JournalStore, given: str, journal: str | None = None) -> F
     if len(ids) > 1:
         several, more = (str(len(ids)), "") if len(ids) <= _NAMED else ("many", ", …")
         raise UsageError(f"{several} runs begin with {given!r}: {', '.join(ids[:_NAMED])}{more}; give more of the id")
-    return await find(store, ids[0])
+    return await find(store, ids[0], journal)
 
 
 def _outermost(ids: Sequence[str]) -> Sequence[str]:

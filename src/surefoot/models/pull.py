@@ -92,8 +92,9 @@ async def pull(
         await _verify(path, weights, where, report)
         return path
     where.mkdir(parents=True, exist_ok=True)
-    target, partial = where / weights.file, where / f"{weights.file}.part"
-    with closing(sqlite3.connect(where / f"{weights.file}.lock", timeout=0, isolation_level=None)) as lock:
+    target, partial, locked = where / weights.file, where / f"{weights.file}.part", where / f"{weights.file}.lock"
+    locked.touch()
+    with closing(sqlite3.connect(locked, timeout=0, isolation_level=None)) as lock:
         while not _try_lock(lock):  # the system frees it when its holder dies, so a stale one never blocks
             report(length(partial), weights.size, "waiting")
             await asyncio.sleep(_LOCK_POLL_S)
@@ -166,9 +167,9 @@ async def _verify(path: Path, weights: Weights, directory: Path, report: OnProgr
 def _try_lock(lock: sqlite3.Connection) -> bool:
     try:
         lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
+    except sqlite3.Error as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-            raise ModelError(f"the folder of models cannot be written: {error}") from error
+            raise ModelError(f"the .lock file in the folder of models is of no use ({error}); remove it") from error
     return lock.in_transaction
 
 

@@ -92,7 +92,7 @@ def text_of(value: object) -> str:
         except _HoldsItself:
             return "(the call was made, but what it returned holds itself and cannot be written as JSON)"
         return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
-    # A lone word was put in quotes only because `_known` made text of an object, an enum or a date.
+    # A lone word was put in quotes only because `_default` made text of an object, an enum or a date.
     return cast("str", orjson.loads(text)) if text.startswith('"') else text
 
 

@@ -41,7 +41,7 @@ _K1, _B = 1.2, 0.6
 MAX_WORDS = 32
 """Words of a query that count."""
 HELD = 0.5
-"""What a word counts that holds one of the query, where the same word counts one."""
+"""What a word counts that begins or ends with one of the query, where the same word counts one."""
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
@@ -92,7 +92,8 @@ class Query:
             folded = fold(word)
             if folded in self.weights:
                 return folded, 1.0
-            held = (one for one in self.words if len(one) >= _SHORTEST and one.isalpha() and one in folded)
+            long = (one for one in self.words if len(one) >= _SHORTEST and one.isalpha())
+            held = (one for one in long if folded.startswith(one) or folded.endswith(one))
             return next(((one, HELD) for one in held), None)
 
         self.match = match
@@ -215,7 +216,7 @@ def _add(corpus: _Corpus, query: Query, shown: str, text: str) -> None:
 
 
 def _counts(text: str, query: Query) -> dict[str, float]:
-    """How often each word of the query stands in a text; a related word counts in part."""
+    """How often each word of the query stands in a text; a word that begins or ends with one counts in part."""
     counts: dict[str, float] = {}
     if query.pattern.search(text := text.casefold()):
         for word in words_of(text):

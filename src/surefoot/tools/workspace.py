@@ -184,8 +184,8 @@ class Place:
 class Workspace:
     """The files below `root`, and below each of `allow_roots` when a path leads there.
 
-    `allow_secret_names` opens names (patterns as in a shell) that are refused otherwise. `hold_open`: see `opened`.
-    Raises `ConfigError` when a root is not a directory. Methods that take a path raise `ToolFailed`.
+    `allow_secret_names` opens names (patterns as in a shell) that are refused otherwise. For `hold_open` see
+    `open_folder`. Raises `ConfigError` when a root is not a directory. Methods that take a path raise `ToolFailed`.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, frozen: bool, slots: bool = False) -> Callable[[type], type]:
-        """The class as a frozen dataclass. One that is decorate from another is left to the standard decorator."""
+        """The class as a frozen dataclass. One that is made from another is left to the standard decorator."""
 
         def decorate(cls: type) -> type:
             if any(map(dataclasses.is_dataclass, cls.__mro__)):

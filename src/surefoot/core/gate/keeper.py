@@ -1,7 +1,7 @@
 """The gate in front of tools that somebody else runs: judged call by call, outside a run of surefoot's own.
 
 It is the same gate (`core/gate/verdict.py`) with the same knowledge. In the place of the journal is whatever makes the
-calls: a benchmark's loop, or a recorded run (`held`).
+calls: a benchmark's loop, or a recorded run (`judge_recorded`).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ REMEDY = "Use another tool, other arguments, or answer with what is known."
 
 @dataclass(frozen=True, slots=True)
 class SeenCall:
-    """One call that has ended; `seen` makes it. `asked` is its digest; `whole`, if there is one, stands for its result.
+    """One call that has ended; `seen_call` makes it. `asked` is its digest; `whole`, if any, stands for its result.
 
     Results are masked only when two of the same call differ, since most calls of a run are never made again.
     """

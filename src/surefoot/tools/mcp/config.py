@@ -135,7 +135,7 @@ def servers_of(
     that names the file, the server and the key, and two servers of one name.
     """
     environment = os.environ if environment is None else environment
-    one_by_one = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    one_by_one = given if isinstance(given, Iterable) and not isinstance(given, str | Mapping) else [given]
     found: dict[str, McpServer] = {}
     for one in one_by_one:
         for server in _servers(one, environment):
@@ -148,7 +148,7 @@ def servers_of(
 def _servers(given: McpGiven, environment: Mapping[str, str]) -> Iterable[McpServer]:
     if isinstance(given, McpServer):
         return (given,)
-    where, held = (str(given), _read(Path(given))) if isinstance(given, str | Path) else ("mcp", given)
+    where, held = (str(given), _read(Path(given))) if isinstance(given, str | Path) else (str(given)[:80], given)
     if not isinstance(held, Mapping):
         raise ConfigError("mcp", where, 'must be an object {"mcpServers": {NAME: …}}')
     top = cast("Mapping[str, object]", held)  # its keys are checked below

@@ -177,7 +177,7 @@ def auth_of(
         await asyncio.to_thread(show, url)  # some browsers hold up whoever opens them
 
     async def came() -> AuthorizationCodeResult:
-        assert callback is not None  # noqa: S101  # `opened` was asked before
+        assert callback is not None  # noqa: S101  # `redirect` was asked before
         return await callback.result()
 
     handler: Callable[[], Awaitable[AuthorizationCodeResult]] = came
