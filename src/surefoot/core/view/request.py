@@ -4,8 +4,8 @@ Messages are a view of the turns, made anew whenever the mode changes, so that n
 never stand in one request. A settled turn is rendered once for each mode and kept, and each message keeps its encoded
 form; so a request costs what is new in it. For any history, each call id is answered exactly once, in call order. How
 much of the turns is shown (`fit_turns`) follows from the state alone, and the fold keeps it with each reply; so a run
-that is taken up, replayed or forked shows the same. While the request fits, what was shown is only added to. Once it does
-not, the oldest turns are folded, by the first of these steps that is enough; what is folded stays so:
+that is taken up, replayed or forked shows the same. While the request fits, what was shown is only added to. Once it
+does not, the oldest turns are folded, by the first of these steps that is enough; what is folded stays so:
 
     results of all but the last few turns, oldest first, until the request is well below the window
     results of the last few but the newest, as few as needed
