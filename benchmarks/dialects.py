@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "core" / "parse"))
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "core" / "parse")]
 from test_parse_families import ONE_CALL
 from test_parse_forms import ALONE, PYTHON, TOOLS, Calls
 from tools_for_parsing import calls
