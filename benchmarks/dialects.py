@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[1] / "tests"
-sys.path[:0] = [str(TESTS), str(TESTS / "core" / "parse")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))  # its helpers
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "core" / "parse"))
 from test_parse_families import ONE_CALL
 from test_parse_forms import ALONE, PYTHON, TOOLS, Calls
 from tools_for_parsing import calls
