@@ -232,7 +232,7 @@ WRONG: Sequence[tuple[dict[str, Any], str]] = [  # Any: of whatever type
     ({"services": [3]}, r"services=\[3\]: give a mapping"),
     ({"settings": 0.5}, "settings=0.5: give ModelSettings"),
     ({"instructions": 3}, "instructions=3: give a string"),
-    ({"guard": "enforce"}, "guard='enforce': give a GuardConfig"),
+    ({"guard": "enforce"}, "guard='enforce': give True, or a GuardConfig"),
 ]
 
 

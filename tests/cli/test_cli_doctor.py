@@ -15,7 +15,7 @@ def test_doctor_is_content_with_a_server_that_listens(surefoot: Command) -> None
         "✓ python: 3.",
         "✓ pydantic: ",
         "✓ extra cli: rich",
-        "✓ extra server: starlette",
+        "✓ extra server: h11",
         "listening",
         "journal.db, will be created by the first run",
     ):

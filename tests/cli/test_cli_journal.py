@@ -22,7 +22,7 @@ def replayed(surefoot: Command, run_id: str, journal: Path) -> bool:
 def test_runs_go_to_another_journal_by_a_file(surefoot: Command, finished: str, tmp_path: Path) -> None:
     file, other = tmp_path / "runs.jsonl", tmp_path / "other.db"
     told = surefoot("export", finished[:6], "--form", "journal", "--output", str(file))
-    assert (told.code, told.out, told.err) == (0, "", "")
+    assert (told.code, told.out, told.err) == (0, "", f"written to {file}\n")
     assert json.loads(file.read_text(encoding="utf-8").splitlines()[0])["runs"] == 1
     for _ in range(2):  # again changes nothing
         told = surefoot("import", str(file), "--journal", str(other))
