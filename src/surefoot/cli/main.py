@@ -71,11 +71,11 @@ def main() -> None:
         app = commands(*sys.argv[1:2])
         gc.freeze()
         gc.enable()
-        sys.exit(app(standalone_mode=False))
+        sys.exit(app(prog_name="surefoot", standalone_mode=False))
     except cast("type[typer.BadParameter]", typer.BadParameter.__base__) as error:  # of click, or of typer's own copy
         if not (told := error.format_message().rstrip(".")):  # it was help that was shown
             sys.exit(MISUSED)
-        command = error.ctx.command_path if error.ctx else "surefoot"
+        command = error.ctx.command_path if error.ctx else " ".join(("surefoot", *sys.argv[1:2]))
         _leave(error, f"{told[0].lower()}{told[1:]} (see `{command} --help`)", MISUSED)
     except SurefootError as error:
         _leave(error, str(error), code_of(error))
