@@ -38,7 +38,7 @@ from surefoot.types.errors import SurefootError, extra_needed
 Mark = Literal["good", "note", "bad"]
 """Fine · worth knowing · `surefoot run` cannot work so."""
 
-_LEAST_PYTHON = (3, 11)
+_LEAST_PYTHON = (3, 11, 5)
 _REQUIRED = re.compile(r"(?m)^([\w.-]+)[^;\n]*(?:;.*extra == ['\"](.+)['\"])?")
 _OF_DEVELOPERS = ("docs", "test", "test-scale")
 _LITTLE_BYTES = 200 << 20
@@ -93,7 +93,7 @@ def installation(*, is_local: bool) -> Iterator[Check]:
     """The interpreter, surefoot with what it cannot do without, and what is installed beyond that."""
     told = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     is_new = sys.version_info >= _LEAST_PYTHON
-    yield Check("good" if is_new else "bad", "python", told, "" if is_new else "install Python 3.11 or newer")
+    yield Check("good" if is_new else "bad", "python", told, "" if is_new else "install Python 3.11.5 or newer")
     yield Check("good", "surefoot", installed("surefoot") or "not installed, run from its sources")
     needed, absent = dict[str, list[str]](), list[str]()
     with contextlib.suppress(PackageNotFoundError):  # run from its sources
