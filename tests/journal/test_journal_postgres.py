@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -28,6 +28,7 @@ from surefoot.journal.postgres import PostgresJournal
 from surefoot.journal.postgres_follow import Follower
 from surefoot.journal.postgres_inbox import _READY  # pyright: ignore[reportPrivateUsage]  # as it is sent
 from surefoot.journal.postgres_server import FORMS, Database, Values
+from surefoot.journal.postgres_write import Line, Writer
 from surefoot.types.errors import (
     JournalCorrupt,
     JournalError,
@@ -763,3 +764,19 @@ async def test_what_changes_in_the_moment_in_which_telling_ends_is_told() -> Non
     database.follower.tell([1])
     await until(lambda: database.told == ["1", "2"])
     await database.follower.aclose()
+
+
+async def test_a_run_that_is_opened_anew_while_it_is_found_out_what_was_lost_fails_nobody() -> None:
+    writer, line = Writer(Database("postgresql://h/d"), "here", lambda _: None), Line(38, 2, Place(4, b""), NO_RECORDS)
+    writer._unsafe[line] = None  # pyright: ignore[reportPrivateUsage]  # as after an append
+
+    class Asked:
+        async def execute(self, *_: object) -> Asked:
+            return self
+
+        async def fetchall(self) -> list[tuple[Any, ...]]:
+            writer.forget(38)
+            return []
+
+    await writer._compare(cast("Any", Asked()))  # pyright: ignore[reportPrivateUsage]  # between two answers of the server
+    assert line.failure is None

@@ -317,7 +317,7 @@ class Writer:
         asked = ([line.number for line in lines], [line.end.seq - 1 for line in lines])
         rows = await (await connection.execute(_STANDS, asked)).fetchall()
         stands = {number: rest for number, *rest in rows}
-        for line in lines:
+        for line in [one for one in lines if one in self._unsafe]:  # another was opened anew meanwhile, and is safe
             owner, fence, seq, head, last = stands.get(line.number, ("", 0, None, b"", b""))
             if (owner, fence) == (self._token, line.fence) and line.resume_at(Place(seq or 0, head)):
                 continue
