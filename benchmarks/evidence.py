@@ -80,8 +80,10 @@ def placed(text: str) -> str:
 
 def made(name: str, part: Part) -> Measured:
     """Run the commands of a part, one after the other."""
-    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
-    commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    git = ["git", "-C", str(ROOT)]
+    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", ".", ":!docs"], check=False).returncode
+    commit = commit.strip() + ("-dirty" if changed else "")  # the pages that it writes itself do not count
     found = Measured(name, commit, time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), machine(), [os.getloadavg()[0]])
     for command in part.commands:
         *extra, program = command.split(" ", 1) if "=" in command.split(" ", 1)[0] else [command]
