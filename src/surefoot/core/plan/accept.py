@@ -276,7 +276,7 @@ def _faults_of(planning: Planning, state: State, unreadable: frozenset[str]) -> 
         found += [f"unknown_dependency:{name}:{needed}" for needed in step.dependencies if needed not in live]
         if above[name] & bit[name]:
             found.append(f"cycle:{name}")
-        used = [one.step_id for one in references_in(step.parameters)]
+        used = [one.step_id for one in references_in(step.parameters) if one.step_id not in step.dependencies]
         found += [f"reference_not_a_dependency:{name}:{one}" for one in used if not above[name] & bit.get(one, 0)]
         if name in unreadable:
             found.append(f"bad_kind:{name}")
