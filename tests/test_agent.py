@@ -12,7 +12,7 @@ from typing import Any  # Any: an effect by name
 
 import pytest
 
-from processes import limited, told_until
+from processes import Forked, limited, told_until
 from records import late_first
 from scenes import Row, play, scenes
 from surefoot import (
@@ -423,10 +423,7 @@ else:
 
 @pytest.mark.parametrize("how", ["run_sync", "bare loop"])
 def test_an_interrupt_by_the_user_stops_a_tool_that_never_waits(how: str) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
+    with Forked(INTERRUPTED, how) as process:
         assert told_until("at work", process, process.stdout) == "at work\n"
         for _ in range(100):
             process.send_signal(signal.SIGINT)
@@ -524,12 +521,7 @@ except (asyncio.CancelledError, KeyboardInterrupt):
 def test_whoever_stops_a_run_twice_does_not_wait_for_a_stubborn_tool(
     number: signal.Signals, how_many: int, grace_s: float, *, is_again: bool
 ) -> None:
-    command = [sys.executable, "-c", TWICE_STOPPED, str(how_many), str(grace_s)]
-    with (
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
-        limited(process),
-    ):
-        assert process.stderr is not None
+    with Forked(TWICE_STOPPED, str(how_many), str(grace_s)) as process, limited(process):
         assert told_until(f"at work {how_many - 1}", process, process.stdout)
         process.send_signal(number)
         told = told_until("goes on", process, process.stdout)

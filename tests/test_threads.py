@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from models.fake_endpoint import answer, endpoint
-from processes import told_until
+from processes import Forked, told_until
 from surefoot import Agent, MemoryJournal, SqliteJournal, UsageError, tool
 from surefoot.runtime.background import background_loop
 from surefoot.testing.models import FunctionModel, Scripted, calls
@@ -202,12 +202,10 @@ except KeyboardInterrupt:
 
 
 def test_an_interrupt_leaves_the_run_resumable() -> None:
-    command = [sys.executable, "-c", INTERRUPTED]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert told_until("at work", process, process.stdout) == "at work\n"
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert (out, err) == ("[('r', 'interrupted')]\n", "")
+    process = Forked(INTERRUPTED)
+    assert told_until("at work", process, process.stdout) == "at work\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=LIMIT_S) == ("[('r', 'interrupted')]\n", "")
 
 
 UNCLOSED = """

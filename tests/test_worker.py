@@ -6,14 +6,13 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from processes import Forked
 from records import events_of, until
 from surefoot import Agent, Run, tool
 from surefoot.journal.memory import MemoryJournal
@@ -273,17 +272,6 @@ asyncio.run(main())
 """
 
 
-def worker_process(folder: Path, lease_s: float) -> subprocess.Popen[str]:
-    (folder / "worker.py").write_text(PROGRAM, encoding="utf-8")
-    with (folder / "errors").open("a") as errors:
-        return subprocess.Popen(
-            [sys.executable, str(folder / "worker.py"), str(folder), str(lease_s)],
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            text=True,
-        )
-
-
 def book(folder: Path) -> list[list[int]]:
     path = folder / "book"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -302,12 +290,12 @@ async def test_a_worker_that_dies_or_sleeps_leaves_its_run_to_another(tmp_path: 
     agent = replace(agent, tools=[tool(note)])
     await agent.start("note it", run_id="r1")
     lease_s = 30.0 if how == signal.SIGKILL else 1.0
-    first = worker_process(tmp_path, lease_s)
-    second: subprocess.Popen[str] | None = None
+    first = Forked(PROGRAM, str(tmp_path), str(lease_s))
+    second: Forked | None = None
     try:
         await until(lambda: len(book(tmp_path)) >= 1)
         os.kill(first.pid, how)
-        second = worker_process(tmp_path, lease_s)
+        second = Forked(PROGRAM, str(tmp_path), str(lease_s))
         statuses: list[str] = []
         async with asyncio.timeout(60):
             while not statuses or statuses[-1] not in ("completed", "paused"):
@@ -324,6 +312,6 @@ async def test_a_worker_that_dies_or_sleeps_leaves_its_run_to_another(tmp_path: 
     finally:
         for process in (first, second):
             if process is not None:
-                process.kill()
-                process.wait(timeout=20)
+                with process:
+                    process.kill()
         await agent.aclose()

@@ -4,20 +4,18 @@ import json
 import os
 import pty
 import re
-import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import pytest
 
 from chat_server import ChatServer, Json, calls, chat_server, says
-from processes import COMMAND, LIMIT_S
+from processes import LIMIT_S, Forked, command
 from surefoot.cli import main
 
 __all__ = ("ChatServer", "calls", "chat_server", "says")  # which tests have from here too
@@ -116,34 +114,17 @@ def typed(folder: Path, keys: str, *arguments: str) -> Ended:
         os.close(theirs)
 
 
-def start(folder: Path, *arguments: str, stdin: IO[str] | int | None = None) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str, stdin: int | None = None) -> Forked:
     """The command in a process of its own."""
-    return subprocess.Popen(
-        [*COMMAND, *arguments],
-        cwd=folder,
-        env=clean_environment(folder),
-        stdin=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=None if sys.platform == "win32" else _with_its_own_signals,  # noqa: PLW1509  # it touches no lock
-    )
+    return command(*arguments, folder=folder, environment=clean_environment(folder), stdin=stdin)
 
 
-def _with_its_own_signals() -> None:
-    """Ctrl-C ends the command also where whoever started the tests ignores it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def ended(process: Forked) -> Ended:
+    out, err = process.communicate(timeout=LIMIT_S)
+    return Ended(process.wait(timeout=LIMIT_S), out, err)
 
 
-def ended(process: subprocess.Popen[str]) -> Ended:
-    try:
-        out, err = process.communicate(timeout=LIMIT_S)
-    finally:
-        process.kill()  # does nothing to one that ended
-    return Ended(process.returncode, out, err)
-
-
-def wait_until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+def wait_until(holds: Callable[[], bool], process: Forked) -> None:
     """Look until it holds; fail with what the process said when it ends before, or the deadline passes."""
     until = time.monotonic() + LIMIT_S
     while not holds():

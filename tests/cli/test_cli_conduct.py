@@ -11,8 +11,9 @@ from typing import cast
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from cli_world import COMMAND, Command, Json, calls, chat_server, clean_environment, offered, run_id_in, says, texts
+from cli_world import Command, Json, calls, chat_server, clean_environment, offered, run_id_in, says, texts
 
+from processes import COMMAND
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Opened
 

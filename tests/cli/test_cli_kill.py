@@ -5,12 +5,11 @@ import os
 import signal
 import sys
 from pathlib import Path
-from subprocess import Popen
 
 import pytest
 from cli_world import ChatServer, Json, calls, chat_server, ended, says, start, texts, wait_until
 
-from processes import told_until
+from processes import Forked, told_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")]
 
@@ -64,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start_run(folder: Path, chat: ChatServer) -> Popen[str]:
+def start_run(folder: Path, chat: ChatServer) -> Forked:
     return start(
         folder, "run", "--guard", "off", "--model", chat.model, "--tools", "tools.py", "--no-builtin", "Do it."
     )
@@ -119,11 +118,11 @@ def test_sigterm_at_a_question_leaves_the_run_paused(folder: Path) -> None:
     ours, theirs = os.openpty()
     with chat_server(says(json.dumps({"description": "one step", "steps": [step]}))) as chat:
         given = ("--model", chat.model, "--tools", "tools.py", "--no-builtin", "--reasoner", "plan", "--review-plan")
-        with os.fdopen(theirs) as terminal:
-            process = start(folder, "run", *given, "Do it.", stdin=terminal)
-            told_until("is to be signed", process, process.stderr)
-            process.send_signal(signal.SIGTERM)
-            done = ended(process)
+        process = start(folder, "run", *given, "Do it.", stdin=theirs)
+        os.close(theirs)
+        told_until("is to be signed", process, process.stderr)
+        process.send_signal(signal.SIGTERM)
+        done = ended(process)
         os.close(ours)
     assert done.code == 143
     assert "paused (approval)" in done.err

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from cli_world import Command, calls, chat_server, run_id_in, says
 
+from processes import free_port, listening
+
 HOSTILE = Path(__file__).parent.parent / "tools" / "mcp_hostile.py"
 
 
@@ -77,14 +79,15 @@ def test_a_resumed_run_has_its_servers_back(surefoot: Command, tmp_path: Path) -
 
 
 def test_resources_and_prompts_of_a_server_are_a_runs_material_and_task(surefoot: Command, tmp_path: Path) -> None:
-    held = {"command": sys.executable, "args": [str(HOSTILE.parent / "mcp_held.py")]}
-    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"held": held}}))
-    listed = surefoot("mcp", "list", "mcp.json")
-    assert "  resource notes://monday  monday" in listed.out
-    assert "  prompt where(thing)" in listed.out
-    asked = surefoot("mcp", "prompt", "mcp.json", "held/where", "thing=ladder")
-    assert (asked.code, asked.out) == (0, "Where is the ladder?\n")
-    with chat_server(says("In the shed.")) as chat:
+    port = free_port()
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"held": {"url": f"http://127.0.0.1:{port}/mcp"}}}))
+    held = listening(HOSTILE.parent / "mcp_held.py", [port], str(port))
+    with held, chat_server(says("In the shed.")) as chat:
+        listed = surefoot("mcp", "list", "mcp.json")
+        assert "  resource notes://monday  monday" in listed.out
+        assert "  prompt where(thing)" in listed.out
+        asked = surefoot("mcp", "prompt", "mcp.json", "held/where", "thing=ladder")
+        assert (asked.code, asked.out) == (0, "Where is the ladder?\n")
         given = ("--model", chat.model, "--mcp", "mcp.json", "--attach", "mcp:held/notes://monday")
         done = surefoot("run", *given, asked.out)
         assert (done.code, done.out) == (0, "In the shed.\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from cli_world import Command, Json, chat_server, ended, run_id_in, says, start
+from cli_world import Command, Json, chat_server, run_id_in, says, typed
 from lab_world import REPAIRED, STEPS, lab, plan, planned, reflects, resumed
 
 from surefoot.cli.conduct import answer_on
@@ -239,13 +239,9 @@ def test_what_is_said_about_a_plan() -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="a terminal of its own is made as Unix makes it")
 def test_a_plan_is_reviewed_at_the_terminal(folder: Path) -> None:
-    ours, theirs = os.openpty()
     with chat_server(plan(*STEPS), plan(STEPS[0], description="read only"), says("Read.")) as chat:
         given = ("--model", chat.model, "--reasoner", "plan", "--no-builtin", "--tools", "lab.py", "--review-plan")
-        os.write(ours, "只读\nyes\n".encode())
-        with os.fdopen(theirs) as terminal:
-            done = ended(start(folder, "run", *given, "Read log.csv and average t.", stdin=terminal))
-    os.close(ours)
+        done = typed(folder, "只读\nyes\n", "run", *given, "Read log.csv and average t.")
     assert (done.code, done.out) == (0, "Read.\n"), done.err
     assert done.err.count("Run this plan?") == 2
     assert "sent back by" in done.err

@@ -199,6 +199,6 @@ def test_a_current_folder_that_is_gone_is_one_clear_line(surefoot: Command, tmp_
 def test_a_task_on_stdin_that_is_no_text_is_one_clear_line(tmp_path: Path, given: tuple[str, ...]) -> None:
     (tmp_path / "task").write_bytes(b"caf\xe9 \xff")
     with (tmp_path / "task").open() as task:
-        done = ended(start(tmp_path, "run", "--model", "http://127.0.0.1:1/v1#m", *given, stdin=task))
+        done = ended(start(tmp_path, "run", "--model", "http://127.0.0.1:1/v1#m", *given, stdin=task.fileno()))
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "stdin is not text" in done.err

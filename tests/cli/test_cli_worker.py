@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import COMMAND, LIMIT_S, limited, told_until
+from processes import LIMIT_S, Forked, command, limited, told_until
 from surefoot.cli.agents_file import agents_in
 from surefoot.cli.worker import worker
 from surefoot.journal.sqlite import SqliteJournal
@@ -87,9 +86,9 @@ def until(path: Path) -> None:
 
 
 @contextmanager
-def child(folder: Path, *options: str) -> Generator[subprocess.Popen[str]]:
-    command = (*COMMAND, "worker", "--agents", "agents.py", "--journal", "runs.db", *options)
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+def child(folder: Path, *options: str) -> Generator[Forked]:
+    given = ("--agents", "agents.py", "--journal", "runs.db", *options)
+    with command("worker", *given, folder=folder) as process:
         try:
             with limited(process):
                 yield process

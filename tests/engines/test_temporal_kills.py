@@ -17,7 +17,7 @@ pytest.importorskip("temporalio", reason="the extra `temporal` is not installed"
 
 from dev_server import Server
 
-from processes import COMMAND
+from processes import COMMAND, LIMIT_S, command
 from surefoot import Agent
 from surefoot.cli.agents_file import agents_in
 from surefoot.core.loop.replay import replay
@@ -78,9 +78,9 @@ class Shop:
     @contextmanager
     def worker(self, size: str) -> Generator[subprocess.Popen[str]]:
         options = ("--engine", "temporal", "--address", self.address, "--queue", self.queue, "--activity", size)
-        command = (*COMMAND, "worker", "--agents", "agents.py", "--journal", self.journal, *options)
+        whole = (*COMMAND, "worker", "--agents", "agents.py", "--journal", self.journal, *options)
         with (self.folder / "worker.log").open("a") as log:
-            process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, text=True)
+            process = subprocess.Popen(whole, cwd=self.folder, stdout=log, stderr=log, text=True)
         try:
             yield process
         finally:
@@ -145,16 +145,14 @@ async def test_what_the_commands_say_of_a_run_without_a_workflow(temporal_server
     await shop.start(1)
     where = ("--journal", shop.journal, "--address", shop.address)
 
-    def asked(*command: str) -> subprocess.CompletedProcess[str]:
-        whole = (*COMMAND, "temporal", *command, *where)
-        return subprocess.run(whole, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-
-    checked = await asyncio.to_thread(asked, "check")
+    checked = command("temporal", "check", *where, folder=tmp_path)
+    out, _ = await asyncio.to_thread(checked.communicate, LIMIT_S)
     assert checked.returncode == 1
-    assert f"{shop.runs[0]}: is queued, but no workflow is open for it" in checked.stdout.splitlines()
-    adopted = await asyncio.to_thread(asked, "adopt", shop.runs[0])
+    assert f"{shop.runs[0]}: is queued, but no workflow is open for it" in out.splitlines()
+    adopted = command("temporal", "adopt", shop.runs[0], *where, folder=tmp_path)
+    _, err = await asyncio.to_thread(adopted.communicate, LIMIT_S)
     assert adopted.returncode == 2
-    assert "has no open workflow" in adopted.stderr
+    assert "has no open workflow" in err
     await shop.clerk.aclose()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from journal_cases import alter, read_all
 
-from processes import LIMIT_S, told_until
+from processes import Forked, ran, told_until
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.sqlite_file import Owner, is_alive
 from surefoot.types.errors import JournalError, RunBusy
@@ -42,18 +42,18 @@ class Driver:
     """Another process that drives run r1 and appends what it is told to."""
 
     def __init__(self, path: Path) -> None:
-        command = [sys.executable, "-c", DRIVER, str(path)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        its, ours = os.pipe()
+        self.process, self.line = Forked(DRIVER, str(path), stdin=its), os.fdopen(ours, "w", 1)
+        os.close(its)
 
     def append(self, what: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(what + "\n")
-        self.process.stdin.flush()
+        self.line.write(what + "\n")
         assert told_until("\n", self.process, self.process.stdout) == "done\n"
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.communicate(timeout=LIMIT_S)
+        self.line.close()
+        with self.process:
+            self.process.kill()
 
 
 @pytest.fixture
@@ -131,9 +131,7 @@ asyncio.run(journal.aclose())
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
 def test_a_forked_child_needs_a_store_of_its_own(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", FORKER, str(tmp_path / "runs.db")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
-    assert done.stdout == "UsageError\nparent goes on\n"
+    assert ran(FORKER, str(tmp_path / "runs.db")).stdout == "UsageError\nparent goes on\n"
 
 
 async def test_two_stores_in_one_process_keep_apart(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +19,7 @@ import pytest
 from journal_cases import REPLY, read_all, started, story, write
 
 from conftest import Made
-from processes import LIMIT_S, told_until
+from processes import LIMIT_S, Forked, told_until
 from records import until
 from servers import PostgresServer
 from surefoot.journal.codec import genesis, rows_of
@@ -293,16 +292,15 @@ asyncio.run(main())
 async def test_a_run_can_be_taken_up_at_once_after_its_driver_was_killed_here(
     store: PostgresJournal, postgres_url: str
 ) -> None:
-    command = [sys.executable, "-c", DRIVER, postgres_url]
-    process = await asyncio.to_thread(partial(subprocess.Popen, command, stdout=subprocess.PIPE, text=True))
+    process = await asyncio.to_thread(Forked, DRIVER, postgres_url)
     try:
         assert await asyncio.to_thread(told_until, "\n", process, process.stdout) == "done\n"
         with pytest.raises(RunBusy, match="another process"):
             await store.open("r1")
         assert (await store.summary("r1")).status == "running"
     finally:
-        process.kill()
-        process.communicate(timeout=LIMIT_S)
+        with process:
+            process.kill()
     assert (await store.summary("r1")).status == "interrupted"
     run = await store.open("r1")
     assert await run.read() == [CallStarted("c1")]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from conftest import Made
+from processes import ran
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.side import amend
 from surefoot.journal.sqlite import SqliteJournal
@@ -62,8 +60,7 @@ async def test_of_many_who_change_it_at_once_none_is_lost(name: str, made: Made)
 
 async def test_of_processes_that_change_it_at_once_none_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    run = partial(subprocess.run, [sys.executable, "-c", ADD, str(path)], check=True, timeout=60)
-    await asyncio.gather(*(asyncio.to_thread(run) for _ in range(3)))
+    await asyncio.gather(*(asyncio.to_thread(ran, ADD, str(path)) for _ in range(3)))
     assert await SqliteJournal(path).side.get("pins") == b"x" * 150
     assert not path.exists()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import COMMAND, LIMIT_S, served, told_until
+from processes import LIMIT_S, command, served, told_until
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "serving.md"
 AGENTS = """
@@ -36,10 +36,10 @@ def test_the_commands_on_the_page_work(tmp_path: Path) -> None:
     assert serve == "surefoot serve --agents agents.toml\n"
     with served(tmp_path, AGENTS) as (port, token):
         script = "set -e\n" + "".join(asks).replace(":7319", f":{port}").replace("curl -s", "curl -sf")
-        command = ("sh", "-c", script.replace("--max-time 5", "--max-time 20"))
+        asks = ("sh", "-c", script.replace("--max-time 5", "--max-time 20"))
         asked = {**env, "TOKEN": token}
         done = subprocess.run(
-            command, cwd=tmp_path, env=asked, capture_output=True, text=True, timeout=LIMIT_S, check=False
+            asks, cwd=tmp_path, env=asked, capture_output=True, text=True, timeout=LIMIT_S, check=False
         )
     assert done.returncode == 0, done
     assert done.stdout.count('"run_id"') >= 3
@@ -48,12 +48,10 @@ def test_the_commands_on_the_page_work(tmp_path: Path) -> None:
     subprocess.run(("sh", "-ec", made), cwd=tmp_path, env=env, capture_output=True, timeout=LIMIT_S, check=True)
     assert (tmp_path / "tokens.toml").read_text().count("[[token]]") == 2
     last = tokens.splitlines()[-1].split()[1:]
-    open_to_all = (*COMMAND, *last, "--port", "0")
     assert "--host" in last
     (tmp_path / "agents.toml").write_text(blocks("toml")[0])
-    with subprocess.Popen(
-        open_to_all, cwd=tmp_path, env={**env, "OPENAI_API_KEY": "made-up"}, stdout=subprocess.PIPE, text=True
-    ) as process:
+    keyed = {**env, "OPENAI_API_KEY": "made-up"}
+    with command(*last, "--port", "0", folder=tmp_path, environment=keyed) as process:
         assert "http://0.0.0.0:" in told_until("surefoot serves", process, process.stdout)
         process.terminate()
 

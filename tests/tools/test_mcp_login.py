@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import stat
-import subprocess
 import sys
 import time
 import urllib.request
@@ -20,7 +18,7 @@ from urllib.parse import unquote
 import pytest
 from mcp.client.auth import OAuthClientProvider
 
-from processes import COMMAND, LIMIT_S
+from processes import LIMIT_S, command, free_port, listening
 from surefoot import Agent, UsageError
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.mcp.config import McpServer
@@ -32,26 +30,10 @@ pytestmark = pytest.mark.anyio
 
 @contextmanager
 def serving(life_s: int = 3600, *, is_apart: bool = False) -> Generator[McpServer]:
-    with socket.socket() as free, socket.socket() as other:
-        free.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        ports = [free.getsockname()[1], *([other.getsockname()[1]] if is_apart else [])]
-    port, program = ports[0], Path(__file__).parent / "mcp_oauth.py"
-    given = [str(port), str(life_s), *map(str, ports[1:])]
-    process = subprocess.Popen([sys.executable, str(program), *given], stderr=subprocess.DEVNULL)
-    try:
-        until = time.monotonic() + LIMIT_S
-        while ports:
-            try:
-                socket.create_connection(("127.0.0.1", ports[-1]), 1).close()
-                ports.pop()
-            except OSError:
-                assert time.monotonic() < until
-                time.sleep(0.05)
+    port, *others = (free_port() for _ in range(1 + is_apart))
+    given = (str(port), str(life_s), *map(str, others))
+    with listening(Path(__file__).parent / "mcp_oauth.py", [port, *others], *given):
         yield McpServer("books", url=f"http://127.0.0.1:{port}/mcp", oauth=True)
-    finally:
-        process.kill()
-        process.wait(timeout=LIMIT_S)
 
 
 @pytest.fixture(autouse=True)
@@ -172,20 +154,19 @@ def test_the_command_opens_a_browser_and_forgets_again(tmp_path: Path, state: Pa
     opener.write_text("import sys, urllib.request\nurllib.request.urlopen(sys.argv[1], timeout=60).read()\n")
     env = {**os.environ, "BROWSER": f"{sys.executable} {opener} %s", "SUREFOOT_STATE": str(state)}
 
-    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-        told = [*COMMAND, "mcp", *arguments]
-        return subprocess.run(told, env=env, check=False, capture_output=True, text=True, timeout=LIMIT_S)
+    def mcp(*arguments: str) -> tuple[str, str]:
+        return command("mcp", *arguments, environment=env).communicate(timeout=LIMIT_S)
 
     with serving() as server:
         file = tmp_path / "mcp.json"
         file.write_text(json.dumps({"mcpServers": {"books": {"url": server.url, "oauth": True}}}))
-        assert "needs a login: surefoot mcp login" in command("list", str(file)).stderr
-        done = command("login", str(file), "books")
-        assert (done.returncode, done.stdout.strip()) == (0, "logged in to books"), done.stderr
-        assert "books__add" in command("list", str(file)).stdout
-        assert "forgotten" in command("login", str(file), "books", "--forget").stdout
-        assert "unknown MCP server 'pens'" in command("login", str(file), "pens").stderr
+        assert "needs a login: surefoot mcp login" in mcp("list", str(file))[1]
+        out, err = mcp("login", str(file), "books")
+        assert out.strip() == "logged in to books", err
+        assert "books__add" in mcp("list", str(file))[0]
+        assert "forgotten" in mcp("login", str(file), "books", "--forget")[0]
+        assert "unknown MCP server 'pens'" in mcp("login", str(file), "pens")[1]
         opener.write_text(REFUSES)
-        refused = command("login", str(file), "books")
-        assert "the login was refused: access_denied" in refused.stderr
-        assert "Traceback" not in refused.stderr
+        _, err = mcp("login", str(file), "books")
+        assert "the login was refused: access_denied" in err
+        assert "Traceback" not in err

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import told_until
+from processes import free_port, listening, told_until
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.servers import McpServers, McpTool
 from surefoot.types.ports import ToolCallContext
@@ -22,7 +21,6 @@ from surefoot.types.tools import ToolResult
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 PACKAGES = ("@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31")
-OURS = (sys.executable, str(Path(__file__).parent / "mcp_http.py"))
 
 
 @pytest.fixture(scope="session")
@@ -114,9 +112,7 @@ async def test_time() -> None:
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    return free_port()
 
 
 @contextlib.contextmanager
@@ -160,7 +156,7 @@ async def test_a_session_that_the_server_forgot_is_opened_anew(node: str, instal
 async def test_our_own_over_http(port: int) -> None:
     server = McpServer("web", url=f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer hunter2"})
     async with McpServers([server]) as servers:
-        with running((*OURS, str(port)), "Uvicorn running", port):
+        with listening(Path(__file__).parent / "mcp_http.py", [port], str(port)):
             tools = await tools_of(servers)
             assert (await called(tools["web__add"], a=2, b=3)).content == '{"result":5}'
             assert (await called(tools["web__who"])).content == '{"result":"Bearer hunter2"}'
