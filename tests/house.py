@@ -7,10 +7,8 @@ down. Everything but the traces (`house_traces.py`) is read from the source.
 from __future__ import annotations
 
 import ast
-import io
 import re
 import sys
-import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,11 +41,12 @@ _MAY_SHARE = frozenset({"__init__", "__main__"})
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One file of the source: its name below `surefoot`, its text, and its syntax tree."""
+    """One file of the source: its name below `surefoot`, its text, its syntax tree, and all that stands in that."""
 
     name: str
     text: str
     tree: ast.Module
+    nodes: Sequence[ast.AST]
 
     @property
     def room(self) -> str:
@@ -62,17 +61,21 @@ class Module:
 
 
 @cache
-def modules() -> Mapping[str, Module]:
-    """All modules by their dotted names, those apart left out."""
+def sources() -> Mapping[str, Module]:
+    """All modules by their dotted names."""
     found: dict[str, Module] = {}
     for path in sorted(SOURCE.rglob("*.py")):
         name = path.relative_to(SOURCE).as_posix()
-        if name.startswith(APART):
-            continue
         text = path.read_text(encoding="utf-8")
         dotted = ".".join(("surefoot", *name.removesuffix(".py").split("/"))).removesuffix(".__init__")
-        found[dotted] = Module(name, text, ast.parse(text))
+        found[dotted] = Module(name, text, tree := ast.parse(text), tuple(ast.walk(tree)))
     return found
+
+
+@cache
+def modules() -> Mapping[str, Module]:
+    """The same, those apart left out."""
+    return {dotted: module for dotted, module in sources().items() if not module.name.startswith(APART)}
 
 
 @cache
@@ -91,7 +94,7 @@ def imports() -> Graph:
                 pass
 
     return {
-        name: frozenset(one for node in ast.walk(module.tree) for one in imported(node) if one in known) - {name}
+        name: frozenset(one for node in module.nodes for one in imported(node) if one in known) - {name}
         for name, module in known.items()
     }
 
@@ -143,20 +146,19 @@ def floors(graph: Graph) -> int:
     return max((height(group.get(name, frozenset({name}))) for name in graph), default=0)
 
 
-def code_lines(text: str) -> int:
+def code_lines(module: Module) -> int:
     """Lines that hold code: not blank, not only a comment, not in a docstring."""
     told: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
+    lines = ["", *module.text.splitlines()]
+    held = {at for at, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")}
+    for node in module.nodes:
         match node:
             case ast.Expr(value=ast.Constant(value=str())):
                 told |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+            case ast.Constant(value=str()) | ast.JoinedStr() if '"""' in lines[node.lineno]:
+                held |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
             case _:
                 pass
-    blank = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-    held: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in blank:
-            held |= set(range(token.start[0], token.end[0] + 1))
     return len(held - told)
 
 
@@ -165,10 +167,9 @@ def private_functions() -> tuple[list[str], int]:
     found: list[str] = []
     total = 0
     for module in modules().values():
-        nodes = list(ast.walk(module.tree))
-        uses = Counter(node.id for node in nodes if isinstance(node, ast.Name))
-        uses.update(node.attr for node in nodes if isinstance(node, ast.Attribute))
-        for node in nodes:
+        uses = Counter(node.id for node in module.nodes if isinstance(node, ast.Name))
+        uses.update(node.attr for node in module.nodes if isinstance(node, ast.Attribute))
+        for node in module.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and re.match(r"_[^_]", node.name):
                 total += 1
                 if uses[node.name] == 1:
@@ -200,7 +201,7 @@ def talk() -> list[str]:
     return [
         f"{module.name}:{node.name}"
         for module in modules().values()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.strip("_") in _TALK
         if not any("property" in ast.unparse(one) for one in node.decorator_list)
     ]
@@ -239,7 +240,7 @@ def figures() -> list[Figure]:
     walks = traces()
     return [
         Figure("lines of src", sum(len(text.splitlines()) for text in texts), 36_000),
-        Figure("lines of code in src", sum(map(code_lines, texts)), 26_500),
+        Figure("lines of code in src", sum(map(code_lines, modules().values())), 26_500),
         Figure("modules", len(texts), 180),
         Figure("rooms in knots", sum(map(len, room_knots)), 0, [" ".join(sorted(one)) for one in room_knots]),
         Figure("modules in knots", sum(map(len, module_knots)), 0, [" ".join(sorted(one)) for one in module_knots]),
