@@ -51,16 +51,22 @@ def cases(table: str) -> Callable[[_Test], _Test]:
     return with_rows
 
 
-def each(names: str | Sequence[str], rows: Iterable[Sequence[object] | object]) -> Callable[[_Test], _Test]:
-    """A test of all these rows, written as `pytest.mark.parametrize` has them; what it asks for besides, all share."""
+def each(
+    names: str | Sequence[str], rows: Iterable[Sequence[object] | object] | Callable[[], Iterable[object]]
+) -> Callable[[_Test], _Test]:
+    """A test of all these rows, written as `pytest.mark.parametrize` has them; what it asks for besides, all share.
+
+    Rows that take time to make are a function, which the test calls.
+    """
     named = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
-    table = [dict(zip(named, row if len(named) > 1 else (row,), strict=True)) for row in cast("Any", rows)]
+    table = rows if callable(rows) else tuple(rows)
 
     def of_all(test: _Test) -> _Test:
         @wraps(test)
         def looped(*given: object, **more: object) -> None:
             wrong: list[str] = []
-            for row in table:
+            for values in table() if callable(table) else table:
+                row = dict(zip(named, cast("Any", values) if len(named) > 1 else (values,), strict=True))
                 try:
                     test(*given, **row, **more)
                 except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  # the next row is looked at all the same

@@ -722,11 +722,6 @@ def test_a_test_that_fails_while_it_is_recorded_keeps_its_cassette(tmp_path: Pat
     assert run_pytest(tmp_path).returncode == 0
 
 
-def test_the_plugin_loads_nothing_of_surefoot_until_a_test_wants_a_cassette(tmp_path: Path) -> None:
-    told = "import sys, surefoot.testing.pytest_plugin; sys.exit('surefoot.agent' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", told], cwd=tmp_path, check=False, timeout=60).returncode == 0
-
-
 async def test_a_guarded_run_is_played_on_another_day(tmp_path: Path) -> None:
     config = LoopConfig(guard=GuardConfig())
     await recorded(tmp_path / "today.journal", config=config)

@@ -6,21 +6,12 @@ import sys
 from importlib import metadata
 from importlib.resources import files
 
+import pytest
+
 import surefoot
 
 MOST_DISTRIBUTIONS = 18  # besides surefoot itself; docs/decisions/05 says why it is counted so
-HEAVY = (
-    "pydantic",
-    "aiohttp",
-    "asyncio",
-    "sqlite3",
-    "jsonschema_rs",
-    "docstring_parser",
-    "rapidfuzz",
-    "typer",
-    "rich",
-    "xllamacpp",
-)
+HEAVY = "aiohttp asyncio docstring_parser jsonschema_rs pydantic rapidfuzz rich sqlite3 typer xllamacpp"
 
 
 def requirements_of(name: str) -> set[str]:
@@ -55,31 +46,41 @@ def test_type_checkers_read_the_types_of_the_package() -> None:
     assert (files(surefoot) / "py.typed").is_file()
 
 
-def test_importing_surefoot_loads_nothing_heavy() -> None:
-    code = "import sys, surefoot; print(*(m for m in sys.modules if '.' not in m))"
-    out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    ).stdout.split()
-    assert "surefoot" in out
-    assert not set(HEAVY) & set(out)
+ADD = "def add(a: int, b: list[str] | None = None) -> str:\n    'Add.'\n"
+WITH_A_SERVICE = """
+class Db: ...
+def keep(a: int, db: Db, other: Db | None = None) -> dict[Literal['a', 'b'], list[int] | None]:
+    'Keep.'
+tool(keep).bound({Db}).spec
+"""
 
 
-def test_an_agent_is_ready_without_pydantic_or_an_http_client() -> None:
-    code = (
-        "import sys\n"
-        "from surefoot import Agent, tool\n"
-        "def add(a: int, b: int) -> int:\n    'Add.'\n    return a + b\n"
-        "Agent('http://127.0.0.1:9/v1#m', tools=[add])\n"
-        "print(*(m for m in sys.modules if '.' not in m))"
-    )
-    out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    ).stdout.split()
-    assert not {"pydantic", "aiohttp", "rapidfuzz", "typer", "rich", "xllamacpp"} & set(out)
-
-
-def test_a_command_loads_no_other() -> None:
-    code = "import sys; from surefoot.cli.main import commands; commands('serve'); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert "surefoot.cli.serve" in done.stdout.split()
-    assert not {"surefoot.cli.conduct", "surefoot.cli.live", "rich.table"}.intersection(done.stdout.split())
+@pytest.mark.parametrize(
+    ("program", "unneeded"),
+    [
+        pytest.param(program, unneeded, id=program.partition("\n")[0])
+        for program, unneeded in {
+            "import surefoot": f"{HEAVY} surefoot.server starlette uvicorn",
+            f"from surefoot import Agent, tool\n{ADD}Agent('http://127.0.0.1:9/v1#m', tools=[add])": (
+                "aiohttp mcp mcp_types pydantic rapidfuzz rich surefoot.telling typer xllamacpp"
+            ),
+            f"import surefoot.tools.builtin\nfrom surefoot import tool\nfrom typing import Literal\n{ADD}tool(add).spec"
+            f"{WITH_A_SERVICE}": "aiohttp docstring_parser pydantic yarl",
+            "import asyncio; from surefoot.testing.models import ScriptedModel\nfrom surefoot import Agent\n"
+            "asyncio.run(Agent(ScriptedModel(['done'])).run('go'))": "opentelemetry surefoot.telling",
+            "from surefoot.models.names import resolve; resolve('ollama:m')": "aiohttp",
+            "from surefoot.cli.main import commands; commands('serve')": (
+                "rich.table surefoot.cli.conduct surefoot.cli.live"
+            ),
+            "import surefoot.telling.compare, surefoot.telling.export, surefoot.telling.state, surefoot.telling.why": (
+                "rich surefoot.journal surefoot.knowledge surefoot.runtime typer"
+            ),
+            "import surefoot.testing.pytest_plugin": "surefoot.agent",
+        }.items()
+    ],
+)
+def test_what_is_not_needed_is_not_loaded(program: str, unneeded: str) -> None:
+    command = [sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules)"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    assert "surefoot" in told
+    assert not [one for one in told for name in unneeded.split() if one == name or one.startswith(f"{name}.")]

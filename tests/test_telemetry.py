@@ -3,7 +3,6 @@
 import ast
 import asyncio
 import logging
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -341,18 +340,6 @@ def test_nobody_is_told_without_a_provider() -> None:
     assert not has_provider()
     assert traced(None) is None
     assert traced(headers := {"Accept": "x"}) is headers
-
-
-def test_nothing_of_opentelemetry_is_loaded_for_a_run() -> None:
-    code = """
-import asyncio, sys
-from surefoot import Agent
-from surefoot.testing.models import ScriptedModel
-asyncio.run(Agent(ScriptedModel(["done"])).run("go"))
-print([name for name in sys.modules if name.startswith(("opentelemetry", "surefoot.telling"))])
-"""
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert told.stdout.strip() == "[]"
 
 
 def test_one_module_alone_spells_the_names_of_the_conventions() -> None:

@@ -1,6 +1,5 @@
 """From a name and an environment to a model: addresses, keys and where they may go, plug-ins."""
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -100,13 +99,6 @@ def test_a_key_that_cannot_be_one_is_not_shown() -> None:
     assert KEY not in str(caught.value)
     with pytest.raises(ConfigError, match=r"^OPENAI_API_KEY='…'"):
         resolve("openai:m", environment={"OPENAI_API_KEY": f"{KEY}\nX: y"})
-
-
-def test_resolving_opens_nothing_and_loads_no_client() -> None:
-    code = (
-        "import sys; from surefoot.models.names import resolve; resolve('ollama:m'); sys.exit('aiohttp' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
 
 
 def endpoint_of(model: Model) -> HttpModel:

@@ -4,15 +4,13 @@ import json
 import re
 from html.parser import HTMLParser
 
-from telling_world import corpus
+from telling_world import corpus, planned
 
 from cases import each
 from surefoot.telling.compare import compare
 from surefoot.telling.export import export
 from surefoot.telling.tale import inner_event
 from surefoot.types.events import ModelReplied
-
-NAMES = tuple(corpus())
 
 
 class Page(HTMLParser):
@@ -34,7 +32,7 @@ class Page(HTMLParser):
         self.texts.append(data)
 
 
-@each("name", NAMES)
+@each("name", corpus)
 def test_a_page_stands_alone_and_nothing_runs_in_it(name: str) -> None:
     text = "".join(export(corpus()[name], "html", name))
     text.encode()
@@ -61,7 +59,7 @@ def test_what_is_hostile_reads_as_it_was_written() -> None:
     assert "\n# " not in told
 
 
-@each("name", NAMES)
+@each("name", corpus)
 def test_markdown_has_a_heading_for_each_reply_and_a_point_for_each_row(name: str) -> None:
     told = "".join(export(corpus()[name], "md", name))
     told.encode()
@@ -70,7 +68,7 @@ def test_markdown_has_a_heading_for_each_reply_and_a_point_for_each_row(name: st
     assert told.startswith("# Run ")
 
 
-@each("name", NAMES)
+@each("name", corpus)
 def test_json_lines_are_the_records(name: str) -> None:
     lines = "".join(export(corpus()[name], "jsonl", name)).splitlines()
     read = [json.loads(line) for line in lines]
@@ -110,7 +108,7 @@ def test_replies_are_paired_by_number_and_calls_by_what_they_call() -> None:
     assert "calls" in second.differs
 
 
-@each("name", [name for name in NAMES if name.startswith("plan ")])
+@each("name", planned)
 def test_plans_are_compared_too(name: str) -> None:
     told = compare(corpus()[name], corpus()["plan 0"])
     assert (not told.pairs) == (name == "plan 0")

@@ -1,13 +1,10 @@
 """A run as rows: whose words each part is, nothing hidden, the same in parts as at once."""
 
-import subprocess
-import sys
 import time
 import unicodedata
 from collections.abc import Iterator
 
 import orjson
-import pytest
 from telling_world import HOSTILE, corpus, recorded
 
 from cases import each
@@ -22,7 +19,6 @@ from surefoot.types.reply import Parsed, ParsedCall
 from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
-NAMES = tuple(corpus())
 LOOK = ToolSpec("look", "Look.", {"type": "object"}, effect="read")
 STARTED = RunStarted("r1", Task("Look."), {"solo": Speaker("test:m")}, Catalogue((LOOK,)), {})
 REPLIED = ModelReplied(1, ModelMessage("assistant"), Parsed((ParsedCall(0, "look", {"at": "x"}),)))
@@ -46,13 +42,13 @@ def texts(row: Row) -> Iterator[str]:
 
 
 def test_there_are_runs_of_every_kind() -> None:
-    assert len(NAMES) >= 45
-    kinds = {row.kind for name in NAMES for row in told(corpus()[name])}
+    assert len(corpus()) >= 45
+    kinds = {row.kind for name in corpus() for row in told(corpus()[name])}
     assert kinds >= {"head", "reasoning", "reply", "call", "verdict", "question", "result", "select", "plan", "limit"}
     assert kinds >= {"trait", "failure", "word", "warning", "end"}
 
 
-@each("name", NAMES)
+@each("name", corpus)
 def test_nothing_in_a_row_is_hidden_and_none_has_two_lines(name: str) -> None:
     for row in told(corpus()[name]):
         for text in texts(row):
@@ -61,7 +57,7 @@ def test_nothing_in_a_row_is_hidden_and_none_has_two_lines(name: str) -> None:
             text.encode()
 
 
-@each("name", NAMES)
+@each("name", corpus)
 def test_a_run_told_in_parts_has_the_rows_that_it_has_at_once(name: str) -> None:
     records = corpus()[name]
     whole = told(records)
@@ -71,7 +67,7 @@ def test_a_run_told_in_parts_has_the_rows_that_it_has_at_once(name: str) -> None
         assert tale_of(records[cut:], tale) == tale_of(records)
 
 
-@each("name", NAMES)
+@each("name", corpus)
 def test_rows_are_json_and_name_their_record(name: str) -> None:
     records = corpus()[name]
     for row in told(records):
@@ -138,18 +134,3 @@ def test_a_row_costs_little() -> None:
             rows_of(record, told_so_far[at], told_so_far[at + 1])
     took_s = (time.process_time() - began) / sum(map(len, records))
     assert took_s < 600e-6
-
-
-@pytest.mark.parametrize(
-    ("said", "not_loaded"),
-    [
-        ("surefoot.Agent", ("surefoot.telling",)),
-        (
-            "import surefoot.telling.compare, surefoot.telling.export, surefoot.telling.state, surefoot.telling.why",
-            ("rich", "typer", "surefoot.runtime", "surefoot.journal", "surefoot.knowledge"),
-        ),
-    ],
-)
-def test_telling_is_loaded_by_who_tells_and_needs_no_terminal(said: str, not_loaded: tuple[str, ...]) -> None:
-    told = f"import sys, surefoot; {said}\nassert not [one for one in sys.modules if one.startswith({not_loaded})]"
-    subprocess.run([sys.executable, "-c", told], check=True, timeout=60)

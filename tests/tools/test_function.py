@@ -6,8 +6,6 @@ import asyncio
 import contextvars
 import enum
 import functools
-import subprocess
-import sys
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -453,17 +451,3 @@ class TestProbe:
 
         with pytest.raises(UsageError, match="other"):
             _ = tool(lambda: None, name="send", probe=ask).spec
-
-
-def test_importing_and_simple_tools_load_nothing_heavy() -> None:
-    program = (
-        "import sys\nfrom typing import Literal\nfrom surefoot.tools.function import tool\n"
-        "import surefoot.tools.builtin\nclass Db: ...\n"
-        "def f(a: int, b: list[str] | None = None) -> str:\n    'Do.'\ntool(f).spec\n"
-        "def g(a: int, db: Db, other: Db | None = None) -> dict[Literal['a', 'b'], list[int] | None]:\n    'Do.'\n"
-        "made = tool(g).bound({Db}).spec\n"
-        "print(made.injected, made.returns is not None)\n"
-        "print([m for m in ('pydantic', 'aiohttp', 'docstring_parser', 'yarl') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.splitlines() == ["('db', 'other') True", "[]"]

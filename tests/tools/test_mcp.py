@@ -410,10 +410,3 @@ def test_an_agent_without_its_server_does_not_start(server: McpServer) -> None:
     agent = Agent(ScriptedModel([]), mcp=replace(server, command="no-such-command-anywhere"))
     with pytest.raises(UsageError, match="no-such-command-anywhere"):
         agent.run_sync("Say it.")
-
-
-def test_importing_surefoot_or_making_an_agent_without_servers_loads_no_client() -> None:
-    made = "surefoot.Agent('http://127.0.0.1:9/v1#m')"
-    code = f"import sys, surefoot; {made}; print(any(m.startswith('mcp') for m in sys.modules))"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert ended.stdout == "False\n"
