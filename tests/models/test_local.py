@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -309,11 +309,11 @@ def test_a_missing_file_and_that_of_another_model_say_what_to_do(
         LocalModel.from_default()
 
 
-@pytest.fixture
-async def embedded() -> AsyncGenerator[LocalModel]:
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[LocalModel]:
     model = LocalModel.from_default()
     yield model
-    await model.aclose()
+    asyncio.run(model.aclose())
 
 
 @real
@@ -339,7 +339,7 @@ async def test_embedded_model_keeps_to_the_step_schema(embedded: LocalModel) -> 
     ],
 )
 async def test_embedded_model_is_held_whatever_the_schema(embedded: LocalModel, schema: dict[str, object]) -> None:
-    reply = await embedded.send(ask("Hello", schema, ModelSettings(max_output_tokens=60)))
+    reply = await embedded.send(ask("Hello", schema, ModelSettings(max_output_tokens=12)))
     assert reply.content.startswith("{")
 
 
