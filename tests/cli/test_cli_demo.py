@@ -5,6 +5,7 @@ The demo is run as `make demo` runs it; the model is a scripted server that it i
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -34,17 +35,15 @@ def entry(text: str) -> Json:
     return calls(("file_write", {"path": "./log/tuesday.md", "text": text}))
 
 
-@pytest.mark.parametrize(
-    ("text", "is_right"), [("KAR-7: The ferry is closed.\n", True), ("The ferry is closed.", False)]
-)
-def test_an_entry_has_to_follow_the_convention_of_its_folder(
-    text: str, monkeypatch: pytest.MonkeyPatch, *, is_right: bool
-) -> None:
-    with chat_server(entry(text), says("Written.")) as server:
+def test_an_entry_has_to_follow_the_convention_of_its_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with chat_server(entry("KAR-7: The ferry is closed.\n"), says("Written.")) as server:
         done = played(4, server.model, monkeypatch)
     assert "KAR-7" in first_request(server.bodies)
     assert "conventions read before the first model call: log/AGENTS.md" in done.stdout
-    assert ("✓ right" in done.stdout, done.returncode == 0) == (is_right, is_right), done.stdout + done.stderr
+    assert ("✓ right" in done.stdout, done.returncode) == (True, 0), done.stdout + done.stderr
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "tuesday.md").write_text("The ferry is closed.")
+    assert not runpy.run_path(str(DEMO))["DEMOS"][3].is_right("", tmp_path)
 
 
 @pytest.mark.parametrize(("answer", "is_right"), [("4 tickets at 17 francs: 68", True), ("68 or 72", False)])

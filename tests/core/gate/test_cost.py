@@ -66,7 +66,7 @@ def test_a_value_that_the_words_say_thousands_of_times_costs_no_verdict_more() -
 @cases("gate/cost")
 def test_long_words_of_one_kind_are_read(piece: str) -> None:
     """Each of these took minutes, or would at this length, where one pass over a sentence starts another."""
-    text = piece * (MOST_READ // len(piece))
+    text = piece * (MOST_READ // 2 // len(piece))
     assert "read" in read_words(text).effects_asked
 
 

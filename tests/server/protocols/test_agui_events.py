@@ -103,7 +103,7 @@ def test_there_are_enough_of_every_kind(runs: Mapping[str, Sequence[Recorded]]) 
 def test_a_stream_that_goes_on_tells_the_rest_alone(runs: Mapping[str, Sequence[Recorded]], name: str) -> None:
     records = runs[name]
     whole = Client().see(told(frames_of(), records, 1)).done()
-    for at in range(0, len(records), max(1, len(records) // 12)):
+    for at in range(0, len(records), max(1, len(records) // 5)):
         first, frames = frames_of(), frames_of()
         before = Client().see(
             [*written(first.begin()), *written(first.add(records[:at])), *written(first.fail("", ""))]
