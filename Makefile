@@ -62,8 +62,10 @@ QUICK := core types telling runtime test_house.py test_docs_complete.py test_age
 quick: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not scale and not real_model" $(QUICK:%=tests/%)
 
+# Of a fresh checkout one process compiles what each worker would; and one worker more than cores, since tests wait.
 whole: $(STAMP)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not scale"
+	@test -d tests/types/__pycache__ || $(BIN)/python -m pytest --collect-only -qq > /dev/null || true
+	$(BIN)/python -m pytest -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist worksteal -m "not scale"
 
 types:  ## the examples under mypy --strict, as somebody who has installed surefoot checks their own code
 	@$(PYTHON) -m venv build/types
