@@ -52,17 +52,17 @@ def journal_of(kind: str, folder: Path) -> JournalStore:
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_eight_threads_of_fifty_runs_all_complete(kind: str, tmp_path: Path) -> None:
+def test_eight_threads_of_twenty_runs_all_complete(kind: str, tmp_path: Path) -> None:
     store = journal_of(kind, tmp_path)
     agent = Agent(FunctionModel(reply), [count], journal=store)
 
-    def fifty(thread: int) -> list[tuple[str, str]]:
-        runs = (agent.run_sync(f"word{thread}-{number}", run_id=f"r{thread}-{number}") for number in range(50))
+    def twenty(thread: int) -> list[tuple[str, str]]:
+        runs = (agent.run_sync(f"word{thread}-{number}", run_id=f"r{thread}-{number}") for number in range(20))
         return [(run.status, run.answer.split(":")[0]) for run in runs]
 
     with ThreadPoolExecutor(8) as threads:
-        told = [one for found in threads.map(fifty, range(8), timeout=LIMIT_S) for one in found]
-    assert told == [("completed", f"word{thread}-{number}") for thread in range(8) for number in range(50)]
+        told = [one for found in threads.map(twenty, range(8), timeout=LIMIT_S) for one in found]
+    assert told == [("completed", f"word{thread}-{number}") for thread in range(8) for number in range(20)]
 
     async def kept() -> int:
         try:
@@ -70,7 +70,7 @@ def test_eight_threads_of_fifty_runs_all_complete(kind: str, tmp_path: Path) -> 
         finally:
             await store.aclose()
 
-    assert asyncio.run(kept()) == 400
+    assert asyncio.run(kept()) == 160
 
 
 def test_agents_that_share_a_model_and_a_journal_do_not_close_them_for_each_other() -> None:
