@@ -64,3 +64,10 @@ def test_the_navigation_of_the_site_names_each_page_once() -> None:
     written = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
     assert not [page for page in written if named[page] != 1], "each page has one line under `nav:` in mkdocs.yml"
     assert not [page for page in named if page not in written and not page.startswith("reference/")]
+
+
+def test_a_list_is_one_on_the_site_too() -> None:
+    """There a list right below a line of text goes on with its paragraph."""
+    for page in DOCS.rglob("*.md"):
+        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        assert not re.search(r"^(?![-*+#<!|]|\d+\. | |$).*\n(?:[-*+]|\d+\.) .*", text, re.MULTILINE), page
