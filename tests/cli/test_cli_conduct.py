@@ -340,7 +340,7 @@ def test_a_limit_of_cost_without_a_price_is_one_clear_line(surefoot: Command) ->
 
 def test_an_answer_goes_to_a_file_and_fits_a_schema(surefoot: Command, tmp_path: Path) -> None:
     schema = {"type": "object", "properties": {"score": {"type": "integer"}}, "required": ["score"]}
-    (tmp_path / "score.json").write_text(json.dumps(schema))
+    (tmp_path / "score.json").write_text(json.dumps(schema), encoding="utf-8-sig")
     with chat_server(says('{"score": "x"}'), says('{"score": 81}'), says("81.")) as chat:
         given = ("--model", chat.model, "--no-tools", "--schema", "score.json", "--output", "answer.json")
         done = surefoot("run", *given, "Bob's score?")

@@ -48,7 +48,7 @@ def event_of(run: list[Json], kind: str) -> Json:
 
 
 def test_a_file_sets_each_part_of_the_configuration(settings: Path) -> None:
-    settings.write_text(WHOLE)
+    settings.write_text(WHOLE, encoding="utf-8-sig", newline="\r\n")  # as editors of Windows do
     config = config_in(settings)
     assert config.budget == Budget(max_steps=7, shares={"thinker": 0.4})
     assert (config.deliverable, config.finish_with_reads, config.output_schema) == (
@@ -300,7 +300,7 @@ def test_each_field_of_an_agents_file_changes_the_agent(tmp_path: Path) -> None:
         + "".join(f"{key} = {json.dumps(value)}\n" for key, value in ({"model": MODEL} | row).items())
         for name, row in rows.items()
     )
-    (tmp_path / "agents.toml").write_text("\n".join(tables), encoding="utf-8")
+    (tmp_path / "agents.toml").write_text("\n".join(tables), encoding="utf-8-sig", newline="\r\n")
     found = agents_in(tmp_path / "agents.toml", SqliteJournal(tmp_path / "runs.db"), "runs.db")
     told = {name: re.sub("0x[0-9a-f]+", "", repr(replace(agent, name="one"))) for name, agent in found.items()}
     assert [name for name in rows if told[name] == told["plain"]] == ["plain", "again"]

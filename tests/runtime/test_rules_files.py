@@ -40,7 +40,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_file_gives_its_rules_in_order(file: Path) -> None:
-    file.write_text(MAIL + RENT)
+    file.write_text(MAIL + RENT, encoding="utf-8-sig", newline="\r\n")
     rules, standing = rules_of(file)
     test = ValueTest(role="destination", not_matches="*@example.org")
     when = When(effect="communicate", value=test)
@@ -89,7 +89,7 @@ def test_a_file_that_is_not_there_or_no_text_is_told(file: Path) -> None:
 
 def test_a_file_of_policies_is_looked_at_before_it_is_used(tmp_path: Path) -> None:
     file = tmp_path / "policies.cedar"
-    file.write_text("permit(principal, action, resource);")
+    file.write_text("permit(principal, action, resource);", encoding="utf-8-sig")
     assert cedar_of(file) == "permit(principal, action, resource);"
     for broken in ("permit(principal);", ""):
         file.write_text(broken)

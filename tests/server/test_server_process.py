@@ -211,7 +211,7 @@ def test_tokens_are_made_kept_and_believed(tmp_path: Path) -> None:
     assert secret is not None
     assert secret[0] not in out
     tokens = tmp_path / "tokens.toml"
-    tokens.write_text(out)
+    tokens.write_text(out, encoding="utf-8-sig")  # as Windows editors do
     tokens.chmod(0o600)
     with child(tmp_path, "--tokens", "tokens.toml") as server:
         assert server.token == ""

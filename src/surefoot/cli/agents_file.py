@@ -55,7 +55,7 @@ def _in_python(path: Path) -> Mapping[str, Agent]:
 
 def _in_toml(path: Path, store: JournalStore, journal: str) -> Mapping[str, Agent]:
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"--agents {path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

@@ -260,8 +260,10 @@ def config_of(path: Path, tables: Table, *, is_found: bool = False, within: str 
     made: dict[str, Any] = {}  # the configurations by the name of their table
     for name, table in tables.items():
         if name not in TABLES:
+            homes = " or ".join(f"[{table}]" for table, made in TABLES.items() if name in rows(made))
+            where = f"write it below {homes}" if homes else f"choose from {', '.join(TABLES)}"
             raise UsageError(
-                f"{path}: unknown table or field {name!r} at the top; choose from {', '.join(TABLES)}; "
+                f"{path}: unknown table or field {name!r} at the top; {where}; "
                 "models are chosen with --model, and keys come from the environment"
             )
         if not isinstance(table, Mapping):
@@ -386,7 +388,7 @@ def _read(path: Path) -> Table:
     try:
         if not path.is_file():
             raise UsageError(f"{path}: no such settings file; name another with --config, or none with ''")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"{path}: the settings cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # also text that is not UTF-8, and numbers without end

@@ -274,7 +274,7 @@ def schema_in(path: Path | None) -> Mapping[str, object] | None:
     if path is None:
         return None
     try:
-        schema: object = json.loads(path.read_text(encoding="utf-8"))
+        schema: object = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or f"not valid JSON: {error}"
         raise UsageError(f"--schema {path}: {why}") from error

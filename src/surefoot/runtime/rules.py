@@ -63,7 +63,7 @@ def cedar_of(path: Path | str) -> str:
 
 def _text(path: Path | str, field: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         told = f"the file cannot be read: {error.strerror}; name another one"
         raise ConfigError(field, str(path), told) from error

@@ -105,7 +105,7 @@ def tokens_in(path: Path) -> tuple[Token, ...]:
     try:
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise UsageError(f"--tokens {path}: others may read or write this file; run `chmod 600 {path}`")
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"--tokens {path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
