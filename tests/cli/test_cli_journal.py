@@ -39,6 +39,8 @@ def test_of_a_file_that_is_torn_nothing_is_imported(surefoot: Command, finished:
     told = surefoot("import", str(file), "--journal", str(other))
     assert (told.code, told.out) == (1, "")
     assert f"line {len(lines)} cannot be imported" in told.err
+    file.write_text("", encoding="utf-8")  # what a pipe gives whose other end failed
+    assert surefoot("import", str(file), "--journal", str(other)).err.startswith("surefoot: there is nothing to import")
     assert not other.exists()
 
 
@@ -51,6 +53,8 @@ def test_one_run_at_a_time_is_a_text(surefoot: Command, finished: str) -> None:
 def test_a_journal_is_copied_with_what_lies_beside_it(surefoot: Command, finished: str, tmp_path: Path) -> None:
     other = tmp_path / "folder" / "other.db"
     HOME.with_name("journal.db.pins.json").write_text('{"t": {"pin": "x"}}', encoding="utf-8")
+    assert surefoot("journal", "backup", "back.up").code == 0
+    assert Path("back.up.pins.json").read_text(encoding="utf-8") == '{"t": {"pin": "x"}}'
     for _ in range(2):
         told = surefoot("journal", "copy", str(HOME), str(other))
         assert (told.code, told.err) == (0, "")

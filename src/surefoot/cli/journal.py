@@ -10,9 +10,10 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import aclosing
+from glob import escape
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -20,7 +21,6 @@ from surefoot.cli.exits import DONE, JOURNAL_TROUBLE, code_of
 from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, JournalOption
 from surefoot.cli.setup import closed_after, journal_hint, journal_path, open_journal, user_name, with_journal
-from surefoot.journal.heads import heads_of
 from surefoot.journal.memory import DATABASES
 from surefoot.journal.prune import Wanted, due, prune
 from surefoot.journal.sqlite import SqliteJournal
@@ -33,6 +33,7 @@ from surefoot.runtime.pins import PINS
 from surefoot.runtime.trajectories import PATHS
 from surefoot.telling.text import Line, count, one_line, visible, without_password
 from surefoot.types.errors import JournalError, UsageError
+from surefoot.types.outcomes import Status
 from surefoot.types.ports import JournalStore
 
 if TYPE_CHECKING:
@@ -50,14 +51,17 @@ tables = typer.Typer(help="The tables of a journal in PostgreSQL.", no_args_is_h
 
 @app.command()
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file; `FILE.heads` is made beside it.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A new file; others that begin with its name are made beside it.")
+    ],
     journal: JournalOption = None,
 ) -> None:
     """Copy the journal to FILE, even while runs are being driven, and verify the copy."""
-    faults = backed_up(_there(journal), file.absolute())
-    heads = heads_of(file)
-    both = f" and {visible(heads.name)}; keep both" if heads.exists() else ""
-    put(stdout(), [Line(f"copied to {visible(str(file))}{both}")])
+    path = _there(journal)
+    faults = backed_up(path, file.absolute())
+    for beside in path.parent.glob(f"{escape(path.name)}.*.json"):  # pins, paths, what was pruned
+        shutil.copy(beside, file.with_name(file.name + beside.name.removeprefix(path.name)))
+    put(stdout(), [Line(f"copied to {visible(str(file))}; keep it with all files that begin with its name")])
     _report(faults)
 
 
@@ -148,6 +152,8 @@ def pruned(
 
     A line for each stays beside the journal: its id, the hash of its last record, who removed it and when.
     """
+    if unknown := next((one for one in status or () if one not in get_args(Status)), None):
+        raise UsageError(f"--status {unknown}: choose from {', '.join(get_args(Status))}")
     wanted = Wanted(time.time() - seconds_in(older, "--older"), status or (), keep_label or ())
 
     async def remove(store: JournalStore) -> int:

@@ -162,6 +162,8 @@ def pieces_in(lines: Iterable[str]) -> Iterator[Piece]:
     except (AttributeError, KeyError, TypeError, ValueError, JournalError) as error:
         told = f"{type(error).__name__}: {error}" if isinstance(error, AttributeError | KeyError | TypeError) else error
         raise JournalError(f"line {number} cannot be imported: {told}; export the runs again") from error
+    if not number:
+        raise JournalError("there is nothing to import: no line was read; export the runs again")
 
 
 async def take_in(store: JournalStore, lines: Iterable[str]) -> AsyncIterator[Moved]:
