@@ -96,7 +96,7 @@ async def test_without_heads_no_run_is_believed_and_new_ones_can_be_made(path: P
     heads_of(path).unlink()
     assert [fault.run_id for fault in verify(path)] == ["r1", "r2"]
     store = SqliteJournal(path)
-    with pytest.raises(JournalCorrupt, match=r"runs\.db\.heads does not tell how long it was; .*accept r1 --by"):
+    with pytest.raises(JournalCorrupt, match=r"runs\.db\.heads does not say how many records it had; .*accept r1 --by"):
         await store.open("r1")
     assert await read_all(store, "r1") == (story("r1"), "")
     await write(store, "r3", story("r3"))
@@ -224,7 +224,7 @@ async def test_forks_share_no_more_than_their_parent_has_left(path: Path) -> Non
     assert await accept(path, "r2", "Ada") == Accepted(3, has_ended=False)
     for run_id in ("r2", "r4"):
         assert await opened(path, run_id) == [*story()[:3], RunResumed("Ada")]
-    with pytest.raises(JournalError, match=r"shares with r1 only 3 are left, .* fork r1 anew"):
+    with pytest.raises(JournalError, match=r"shares with r1 only 3 are left, .* fork r1 again"):
         await accept(path, "r3", "Ada")
     assert [fault.run_id for fault in verify(path)] == ["r3"]
 

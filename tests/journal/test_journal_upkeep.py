@@ -197,7 +197,7 @@ async def test_a_backup_vouches_for_no_run_without_a_head(path: Path, tmp_path: 
     assert [(fault.run_id, fault.is_lost) for fault in faults] == [("r1", True), ("r2", True)]
     assert upkeep.verify(tmp_path / "copy.db") == faults
     async with aclosing(SqliteJournal(tmp_path / "copy.db")) as copy:
-        with pytest.raises(JournalCorrupt, match="does not tell how long it was"):
+        with pytest.raises(JournalCorrupt, match="does not say how many records it had; restore all files"):
             await copy.open("r2")
 
 
@@ -206,7 +206,7 @@ async def test_a_journal_whose_records_were_all_in_its_log_names_the_runs_that_a
     path.write_bytes(b"")
     for end in ("-wal", "-shm"):
         path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
-    with pytest.raises(JournalError, match=r"all records are missing, but .* tells of these runs: r1, r2; bring back"):
+    with pytest.raises(JournalError, match=r"all records are missing, but .* tells of these runs: r1, r2; restore all"):
         await SqliteJournal(path, read_only=True).runs()
     for run_id in ("r1", "r2"):
         assert (await upkeep.accept(path, run_id, "Ada")).records == 0

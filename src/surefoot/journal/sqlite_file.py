@@ -284,9 +284,8 @@ def _check_form(db: sqlite3.Connection, path: Path) -> None:
             lost = ", ".join(head.name for _, head in heads.all() if head is not None and head.least)
         if lost:
             raise JournalError(
-                f"journal {path}: all records are missing, but {heads.path.name} tells of these runs: {lost}; bring "
-                f"back the file with its log ({path.name}-wal), or let each go with "
-                f"`surefoot journal accept RUN --journal {path}`"
+                f"journal {path}: all records are missing, but {heads.path.name} tells of these runs: {lost}; "
+                f"restore all files of the journal, or let each go with `surefoot journal accept RUN --journal {path}`"
             )
         raise JournalError(f"journal {path}: there is nothing in this file, so it is not a journal; name another path")
     if db.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):

@@ -273,7 +273,7 @@ class Reader:
     def _proven_head(self, found: _Found) -> Head | None:
         row = found.row
         if found.head is None and self._heads is not None and not self.is_empty(row):
-            where = f"{self._heads.path} does not tell how long it was"
+            where = f"{self._heads.path} does not say how many records it had"
             raise JournalCorrupt(row.run_id, self._tail(found).seq, f"{where}; {self._remedy(row.run_id)}")
         return self._check_head(found)
 
@@ -365,4 +365,4 @@ class Reader:
     def _remedy(self, run_id: str) -> str:
         """What a person can do about a run whose records, or the proof of them, are lost."""
         command = f"{ACCEPT} {run_id} --by NAME --journal {shlex.quote(str(self._path))}"
-        return f"bring back the file with its log, or go on without them: `{command}`"
+        return f"restore all files of the journal, or continue with what is left: `{command}`"

@@ -228,7 +228,7 @@ def _cut(db: sqlite3.Connection, path: Path, row: RunRow) -> None:
             (parent,) = db.execute("SELECT run_id FROM run WHERE number=?", (row.parent,)).fetchone() or ("its parent",)
             raise JournalError(
                 f"run {row.run_id}: of the records that it shares with {parent} only {shared} are left, and its own "
-                f"cannot go on without the rest; bring back the file with its log, or fork {parent} anew"
+                f"cannot go on without the rest; restore all files of the journal, or fork {parent} again"
             )
         db.execute("UPDATE run SET at=? WHERE number=?", (shared, row.number))
         row = row._replace(at=shared)
