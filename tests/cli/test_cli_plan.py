@@ -155,7 +155,9 @@ def test_a_plan_is_signed_and_runs(surefoot: Command) -> None:
     run_id = run_id_in(first.err)
     assert f"surefoot approve {run_id} plan --by NAME" in first.err
     told = surefoot("approve", run_id, "plan", "--by", "Ada")
-    assert told.out.startswith("plan v1 is to be signed before it runs\n  the mean, posted\n  r  read_csv  log.csv\n")
+    shown = "plan v1 is to be signed before it runs\n  the mean, posted\n  r  read_csv  log.csv\n"
+    assert told.out.startswith(f"{shown}allowed by Ada: the plan\n")
+    assert surefoot("approve", run_id, "plan", "--by", "Ada").err.endswith(": no plan waits to be signed\n")
     assert resumed(surefoot, run_id, says("Read.")).out == "Read.\n"
     assert "plan v1 signed by Ada" in surefoot("show", run_id).out
 

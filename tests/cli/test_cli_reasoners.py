@@ -140,7 +140,7 @@ def test_a_dual_run_goes_on_with_another_actor(surefoot: Command) -> None:
         other.script += [LOOKS, REPORT, DELIVERY]
         done = surefoot("resume", run_id, "--actor", other.model)
         assert (done.code, done.out) == (0, "Alice has 90.\n")
-        assert f"resumed by resume, with actor {other.model}\n" in done.err
+        assert f"resumed, with actor {other.model}\n" in done.err
         shown = surefoot("show", run_id).out
         assert f"thinker: {thinker.model} · " in shown
         assert f"actor: {other.model} · " in shown

@@ -268,8 +268,8 @@ def approve(
         else:
             put(stdout(), [Line(_NO_ANSWER[sys.stdin.isatty()], "warn")])
             return Run.of(found.state)
-        told = [one for one in group if one.id in (allowed or refused) and one.id != PLAN]
-        put(stdout(), [Line(f"{said} by {visible(by)}: {visible(program_text(one))}") for one in told])
+        told = ["the plan" if one.id == PLAN else program_text(one) for one in group if one.id in (allowed or refused)]
+        put(stdout(), [Line(f"{said} by {visible(by)}: {visible(text)}") for text in told])
         return run
 
     run = _speak(run_id, journal, send_word)

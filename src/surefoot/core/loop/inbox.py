@@ -124,6 +124,8 @@ def _wrong(
         known = next((c for one in owners(state) for c in one.state.calls if c.id == call_id), None)
         if known is not None and known.rule == EXPIRED:
             return Said(problem="expired", detail=too_late(state.run_id, call_id))
+        if call_id == PLAN:
+            return Said(problem="not_waiting", detail=f"run {state.run_id}: no plan waits to be signed")
         if call_id not in asked and known is None and state.call(call_id) is None:
             return Said(
                 problem="no_such_call",
