@@ -73,7 +73,7 @@ def main() -> None:
         gc.enable()
         sys.exit(app(prog_name="surefoot", standalone_mode=False))
     except cast("type[typer.BadParameter]", typer.BadParameter.__base__) as error:  # of click, or of typer's own copy
-        if not (told := error.format_message().rstrip(".")):  # it was help that was shown
+        if not (told := error.format_message().replace("Value error, ", "").rstrip(".")):  # it was help that was shown
             sys.exit(MISUSED)
         command = error.ctx.command_path if error.ctx else " ".join(("surefoot", *sys.argv[1:2]))
         _leave(error, f"{told[0].lower()}{told[1:]} (see `{command} --help`)", MISUSED)

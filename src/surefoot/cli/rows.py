@@ -125,6 +125,8 @@ def rows_of(path: Path) -> Rows:
         csv.field_size_limit(2**31 - 1)  # an answer may be long
         reader, rows = csv.reader(io.StringIO(text, newline="")), list[Mapping[str, str]]()
         head = next(reader, list[str]())
+        if twice := next((name for name in head if head.count(name) > 1), None):
+            raise UsageError(f"{path}: two columns are called {twice!r}; rename one of them")
         for row in filter(None, reader):  # an empty line is none
             if len(row) != len(head):
                 told = f"{count(len(row), 'value')} for {count(len(head), 'column')}"

@@ -178,5 +178,7 @@ def new(
         raise UsageError(f"{wrong['loc'][0]}: {wrong['msg']}") from error
     except ValueError as error:
         raise UsageError(f"--expires {expires}: give a day, such as 2027-01-31") from error
-    print(f"token of {name}, shown only now: {secret}", file=sys.stderr)
+    if token.is_over():
+        raise UsageError(f"--expires {expires}: that day is over; give a later one")
+    print(f"token for {name}, shown only this once: {secret}", file=sys.stderr)
     print(table_of(token))

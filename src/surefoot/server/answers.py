@@ -68,7 +68,7 @@ KINDS: Mapping[str, Kind] = {
     "unauthorized": Kind(
         401,
         "No valid token",
-        "Send `Authorization: Bearer TOKEN`, with that of the link at the start, or of `surefoot token new`.",
+        "Send `Authorization: Bearer TOKEN`, with the token of the link that it printed, or of `surefoot token new`.",
     ),
     "forbidden": Kind(403, "The token lacks a right", "Use a token with the right that the detail names."),
     "foreign_origin": Kind(

@@ -107,7 +107,7 @@ class Endpoint:
         request.state.token = token.name
         site.pace.count(token.name)
         if self.rights and not token.rights.intersection(self.rights):
-            raise Problem("forbidden", f"this needs the right {' or '.join(self.rights)}")
+            raise Problem("forbidden", f"this needs the right `{'` or `'.join(self.rights)}`")
         key = request.headers.get("idempotency-key", "") if self.method == "POST" else ""
         if len(key) > _KEY_CHARS or not key.isprintable():
             raise Problem("invalid", f"Idempotency-Key: give up to {_KEY_CHARS} printable characters")

@@ -91,7 +91,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        raise UsageError(f"cannot listen at {host}, port {port}: {error.strerror}") from error
+        told = f"{error.strerror}; give another --port, or 0 for a free one"
+        raise UsageError(f"cannot listen at {host}, port {port}: {told}") from error
 
 
 async def serve_site(

@@ -68,7 +68,7 @@ def check_reads(asked: Asked[Any, Any], run: RunSummary) -> None:
     """Raise `Problem` where the token may not see what happens in a run: it takes a right, or to have started it."""
     token = asked.token
     if "read" not in token.rights and run.labels.get(STARTED_BY) != token.name:
-        raise Problem("forbidden", "reading a run that another token started needs the right read")
+        raise Problem("forbidden", "reading a run that another token started needs the right `read`")
 
 
 def filter_of(asked: Asked[Any, Any], wanted: Wanted) -> RunFilter:

@@ -69,7 +69,7 @@ async def cancellable(asked: Asked[Any, Any], run_id: str = "") -> RunSummary:
     run, token = await run_of(asked, run_id), asked.token
     is_own = "start" in token.rights and run.labels.get(STARTED_BY) == token.name
     if "cancel" not in token.rights and not is_own:
-        raise Problem("forbidden", "cancelling a run that another token started needs the right cancel")
+        raise Problem("forbidden", "cancelling a run that another token started needs the right `cancel`")
     return run
 
 

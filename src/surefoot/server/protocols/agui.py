@@ -75,7 +75,7 @@ async def _run(asked: Asked[None, RunAgent], given: RunAgentInput, agent: Agent)
 
     async def begin(run_id: str, labels: Mapping[str, str], request: str) -> object:
         if "start" not in token.rights:
-            raise Problem("forbidden", "starting a run needs the right start")
+            raise Problem("forbidden", "starting a run needs the right `start`")
         task = replace(_task(given, agent), job=sha256(dumped(job)).hexdigest()[:24], author=token.speaks_as)
         if (size := len(task.text.encode())) > (most := asked.site.limits.task):
             raise Problem("too_large", f"the task has {size:,} bytes; it may have {most:,}")
@@ -92,7 +92,7 @@ async def _run(asked: Asked[None, RunAgent], given: RunAgentInput, agent: Agent)
 async def _answered(asked: Asked[None, RunAgent], given: RunAgentInput) -> tuple[RunSummary, int]:
     """The run that was asked about these interrupts, once it has heard the answers, and where the stream goes on."""
     if "approve" not in asked.token.rights:
-        raise Problem("forbidden", "answering needs the right approve")
+        raise Problem("forbidden", "answering needs the right `approve`")
     by, entries = f"{asked.token.name} via agui", given.resume or []
     named = [one.interrupt_id.split(":", 2) for one in entries]
     is_named = all(run_id and len(rest) == 2 and rest[0].isdecimal() for run_id, *rest in named)  # noqa: PLR2004  # and call

@@ -128,7 +128,7 @@ async def _run(asked: Asked[Any, Any], response_id: str) -> RunSummary:
 async def _begin(asked: Asked[None, Create]) -> RunSummary:
     """A run for the last message; with those before it, and a response that it follows, as material."""
     if "start" not in asked.token.rights:
-        raise Problem("forbidden", "starting a run needs the right start")
+        raise Problem("forbidden", "starting a run needs the right `start`")
     body, before, job = asked.body, "", ""
     given = [{"role": "user", "content": body.input}] if isinstance(body.input, str) else body.input
     told = [{"role": "system", "content": body.instructions}] if body.instructions else []

@@ -80,7 +80,7 @@ async def answer(asked: Asked[Any, Any], run: RunSummary, name: str, via: str, r
     Raises `Problem`, also where the token may not answer, or another question waits now.
     """
     if "approve" not in asked.token.rights:
-        raise Problem("forbidden", "answering needs the right approve")
+        raise Problem("forbidden", "answering needs the right `approve`")
     digest, _, rest = name.partition(":")
     call, by = rest.partition(":")[2], f"{asked.token.name} via {via}"
     if not digest or not call:
