@@ -65,7 +65,7 @@ class _Telling:
             case e.RunStarted():
                 return self._started(event)
             case e.RunResumed(by, speakers):
-                who = () if by == "resume" else (" by ", (by, "person"))  # nobody was named
+                who: tuple[Said, ...] = () if by == "resume" else (" by ", (by, "person"))  # nobody was named
                 return [self._pen.row("head", "resumed", *who, _with(speakers), style="head", whole=True)]
             case e.RunForked(_, parent, forked_at, speakers):
                 told = f"forked from {parent} at record {forked_at}{_with(speakers)}"
