@@ -99,9 +99,41 @@ def test_untyped_values_are_typed_by_the_schema() -> None:
     assert calls(parse("<function=f><parameter=i>42</parameter></function>")) == [("f", {"i": "42"})]
 
 
-def test_a_parameter_keeps_what_looks_like_a_closing_tag() -> None:
-    text = "<function=run_python>\n<parameter=code>\nprint('</function>')\n</parameter>\n</function>"
-    assert calls(parse(text, TOOLS)) == [("run_python", {"code": "print('</function>')"})]
+@each(
+    "code",
+    [
+        "print('</function>')",
+        "<function=delete_all></function>",
+        ONE_CALL["qwen3_xml"],
+        f"{ONE_CALL['qwen3_xml']}\n{ONE_CALL['qwen3_xml']}",
+        ONE_CALL["glm45"],
+    ],
+)
+def test_a_parameter_keeps_what_looks_like_a_closing_tag_or_a_call(code: str) -> None:
+    for text in (
+        f"<function=run_python>\n<parameter=code>\n{code}\n</parameter>\n</function>",
+        f"<tool_call>run_python\n<arg_key>code</arg_key>\n<arg_value>{code}</arg_value>\n</tool_call>",
+    ):
+        assert calls(parse(text, TOOLS)) == [("run_python", {"code": code})]
+
+
+def test_a_parameter_that_is_never_closed_ends_where_the_next_call_begins() -> None:
+    text = "<function=run_python><parameter=code>1<function=run_python><parameter=code>2</parameter></function>"
+    assert calls(parse(text, TOOLS)) == [("run_python", {"code": "1"}), ("run_python", {"code": "2"})]
+    text = "<tool_call>search<arg_key>query</arg_key><arg_value>a<arg_value>b</arg_value></tool_call>"
+    assert (kind(parse(text, TOOLS)), parse(text, TOOLS).calls) == ("malformed_arguments", ())
+
+
+def test_a_doubled_marker_is_one() -> None:
+    parsed = parse('[TOOL_CALLS] [TOOL_CALLS] [{"name": "now", "arguments": {}}]', TOOLS)
+    assert (calls(parsed), parsed.error, parsed.warnings) == ([("now", {})], None, {"repaired_tags"})
+
+
+def test_a_recipient_needs_no_prefix_and_people_are_no_tools() -> None:
+    for tools in (Catalogue(()), Catalogue((tool("math.sum"),))):
+        parsed = parse("<|channel|>commentary to=math.sum<|message|>{}<|call|>", tools)
+        assert calls(parsed) == [("math.sum", {})]
+    assert parse("<|channel|>commentary to=user<|message|>Hello<|end|>").content == "Hello"
 
 
 def test_kimi_ids_are_kept() -> None:

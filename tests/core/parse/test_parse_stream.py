@@ -30,6 +30,7 @@ def shown(*chunks: str) -> tuple[str, str]:
         (f"Thought: I wonder, {LONG}\nAction: search\nAction Input: {{}} {LONG}", "", f"I wonder, {LONG}\n"),
         (f"Thought: hm\n**Final Answer:** It is 42, {LONG}", f"It is 42, {LONG}", "hm\n"),
         (f"See\n```\nx = 1\nsearch(1)\n```\nand {LONG}", f"See\n```\nx = 1\nsearch(1)\n```\nand {LONG}", ""),
+        (f'Sure, <b>{{\n  "name": "search"}} {LONG}', "Sure, <b>", ""),
         ("Not yet known", "", ""),
         ("A line.\n  \n", "A line.", ""),
     ],

@@ -28,7 +28,9 @@ from surefoot.types.reply import Fault, ReplyWarning
 
 MISTRAL = "[TOOL_CALLS]"
 
-_MISTRAL_NAME = re.compile(r"(?P<name>[\w.:/-]{1,200}+)\s*+(?:\[CALL_ID\](?P<id>\w{1,200}+))?\s*+(?:\[ARGS\])?\s*+")
+_MISTRAL_NAME = re.compile(
+    r"(?=[\w.:/-]|\[ARGS\])(?P<name>[\w.:/-]{0,200}+)\s*+(?:\[CALL_ID\](?P<id>\w{1,200}+))?\s*+(?:\[ARGS\])?\s*+"
+)
 _NEXT_MEMBER = re.compile(r"[\s,;]*+(?=\{)")
 
 
@@ -40,6 +42,9 @@ def read_mistral(text: str, start: int, reading: Reading) -> Found:
     at = end = start
     while at >= 0 and len(drafts) <= scan.MOST_CALLS:
         body = scan.skip_blanks(text, at + len(MISTRAL))
+        while text.startswith(MISTRAL, body):
+            warnings.add("repaired_tags")
+            body = scan.skip_blanks(text, body + len(MISTRAL))
         limit = seek.find(MISTRAL, body)
         limit = len(text) if limit < 0 else limit
         named = _MISTRAL_NAME.match(text, body, limit)

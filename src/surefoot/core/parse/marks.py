@@ -149,6 +149,7 @@ _MOST_DOUBLED = 2
 
 _GLM_NAME = re.compile(r"(?P<name>[\w.:-]{1,200}+)(?=\s*+(?:<arg_key>|</tool_call>)|(?P<end>\s*+\Z))")
 _QWEN_NAME = re.compile(r"<function=[^<>\s]{1,200}+")
+_QWEN_BODY = re.compile(r"\s*+>?\s*+(?:<parameter=|\{|</function>|</tool_call>|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +185,15 @@ def function_call_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
     return "tags" if seek.before(FUNCTION_CALL_END, (FUNCTION_CALL,), inside) >= 0 else None
 
 
+def function_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
+    """What the `<function=` at `at` opens; None if it is only mentioned."""
+    named = _QWEN_NAME.match(text, at)
+    is_meant = named is not None and (
+        _QWEN_BODY.match(text, named.end()) is not None or seek.before("</function>", (FUNCTION,), named.end()) >= 0
+    )
+    return "qwen3_xml" if is_meant else None
+
+
 def _deepseek(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row
     call = seek.find(V3_CALL, at)
     separator = seek.find(V3_SEPARATOR, at)
@@ -194,7 +204,7 @@ def _deepseek(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: A
 
 MARKERS: dict[str, FamilyName | Callable[[str, int, Seeker], FamilyName | None]] = {
     TOOL_CALL: tool_call_family,
-    FUNCTION: lambda text, at, seek: "qwen3_xml" if _QWEN_NAME.match(text, at) else None,  # noqa: ARG005  # the shape of every row
+    FUNCTION: function_family,
     FUNCTION_CALL: function_call_family,
     "[TOOL_CALLS]": "mistral",
     "<|python_tag|>": "llama3_json",

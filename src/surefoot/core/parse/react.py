@@ -12,7 +12,15 @@ from collections.abc import Iterator
 from surefoot.core.parse.calls import TRAILING, Draft, Found, Reading, draft_of, fault_of
 from surefoot.core.parse.marks import KINDS, LabelKind, Labels, is_answer_name, label_pattern
 from surefoot.core.parse.objects import read
-from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, NotJsonError, fence_at, outside_fences, skip_blanks
+from surefoot.core.parse.scan import (
+    FENCES,
+    MOST_BRACKETS,
+    NotJsonError,
+    fence_at,
+    inside_fence,
+    outside_fences,
+    skip_blanks,
+)
 from surefoot.core.parse.steps import Given, bind, found_of, is_no_action, read_input, step_of, steps_follow
 from surefoot.core.parse.toolset import takes_nothing
 from surefoot.core.text.json import as_object
@@ -240,9 +248,9 @@ class React:
     def _blob(self, label: _Label, at: int, stop: int) -> Found | None:
         """A step as JSON behind an action label."""
         text, reading = self._text, self._reading
-        start, end = at, stop
+        start, end = skip_blanks(text, inside_fence(text, at)), stop
         if text.startswith(("```", "~~~"), at) and (fence := fence_at(text, at)) is not None:
-            start, end = skip_blanks(text, fence.inner), fence.end
+            end = fence.end
         if start >= end or not text.startswith(("{", "["), start):
             return None
         if text[start] == "[" and not text.startswith("{", skip_blanks(text, start + 1)):

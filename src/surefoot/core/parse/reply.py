@@ -95,7 +95,7 @@ def parse(
         mark = first_mark(shown.text)
         if mark is None or mark.family in ("hermes", "qwen3_xml", "glm45", "tags"):
             shown = replace(shown, text=kept, tokens_removed=True)
-    if not shown.text.strip():
+    if not shown.text.replace("\ufeff", "").strip():
         kind = "truncated" if shown.open_reasoning and cut else "empty"
         told = "the reply ended while thinking" if shown.open_reasoning else "nothing visible was written"
         return Parsed(error=Fault(kind, told), warnings=noted_if(shown.tokens_removed, "special_tokens_removed"))

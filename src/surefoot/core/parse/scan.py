@@ -27,6 +27,7 @@ FENCE = re.compile(FENCES, re.MULTILINE)
 BLANKS = re.compile(r"[\s\ufeff]*+")
 
 _OPENING = re.compile(r"(?P<run>`{3,}+|~{3,}+)[ \t]*+(?P<info>[^\n`]*+)(?:\n|\Z)")
+_OPENING_OF_VALUE = re.compile(r"(?:`{3,}+|~{3,}+)[ \t]*+\w*+[ \t]*+(?=[{\[])")
 _CLOSING = re.compile(r"^[ \t]*+(?P<run>`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
 
 
@@ -97,8 +98,11 @@ class Fence:
 
 
 def inside_fence(text: str, at: int) -> int:
-    """Where the content of a fence begins whose run of back-ticks or tildes stands at `at`; `at` if there is none."""
-    opening = _OPENING.match(text, at)
+    """Where the content of a fence begins whose run of back-ticks or tildes stands at `at`; `at` if there is none.
+
+    A JSON value may begin on the line of the run, and may end there.
+    """
+    opening = _OPENING_OF_VALUE.match(text, at) or _OPENING.match(text, at)
     return opening.end() if opening else at
 
 

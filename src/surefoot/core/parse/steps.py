@@ -22,6 +22,8 @@ from surefoot.types.reply import Fault, ReplyWarning
 from surefoot.types.tools import ToolSpec
 
 _EMPTY_WORDS = frozenset({"", "none", "n/a", "null", "nil", "无", "無", "{}", "()", "empty", "-"})
+_NO_OBJECT = re.compile(r"\{\s*+\w++\s++\w")
+"""What may stand in braces and is no attempt at an object: words, with no colon behind the first."""
 _PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`"}
 
 
@@ -77,7 +79,7 @@ def read_input(text: str, start: int, stop: int, reading: Reading) -> Given:
             try:
                 value = read(region, 0, reading.rules(at_end=True))
             except NotJsonError:
-                words = region if text[at] == "[" else ""
+                words = region if text[at] == "[" or _NO_OBJECT.match(region) else ""
                 return Given(words=words, end=at + len(region), error=error, start=at)
             return Given(value.value, end=at + value.end, warnings=value.warnings)
         return Given(value.value, end=value.end, warnings=value.warnings)

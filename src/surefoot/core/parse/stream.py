@@ -186,14 +186,16 @@ _LABEL = re.compile(
 )
 _OPENS = re.compile(
     rf"{_LEAD}(?:[{{\[]|[\w.\\]++\(|(?:(?:action|tool|function)(?:[ \t_]*(?:name|input|args|arguments))?|observation"
-    r"|行动|行动输入|观察|(?:调用)?工具)[ \t*_]*+[:：]|[\w.`*]++\s*+\n\s*+\{)",
+    r"|行动|行动输入|观察|(?:调用)?工具)[ \t*_]*+[:：])",
     re.IGNORECASE,
 )
+_GOES_ON = re.compile(r"[{\[]\s*+\Z")
 _BLANK_LINES = re.compile(r"(?:[ \t\r]*+\n)++")
 _FENCE = re.compile(r"[ \t]*+(?P<run>`{3,}+|~{3,}+)[^\n]{0,200}+(?:\n\s*+)?")
 _MARKS = "|".join(map(re.escape, (*MARKERS, RESULT, DELIVERABLE, *END_TOKENS, *TURN_TOKENS)))
 _CALL = re.compile(
-    rf"{_MARKS}|<[|｜]|<\s*+/?\s*+(?:tool|function|invoke|action)[\s\w-]*+[>=]|[{{\[]\s*+[\"'{{\[]", re.IGNORECASE
+    rf"{_MARKS}|<[|｜]|<[ \t]*+/?[ \t]*+(?:tool|function|invoke|action)[ \t\w-]*+[>=]|[{{\[]\s*+[\"'{{\[]",
+    re.IGNORECASE,
 )
 _SIGN = re.compile(r"[<\[{\n]")
 _PLAIN = re.compile(
@@ -277,16 +279,17 @@ class DisplayFilter:
             self._closing = f"</{tag['name']}".lower()
             self._skips = self._skips or any(self._blank)
             self._at = tag.end()
-        elif tag is not None or _CALL.match(held, at) is not None:
+        elif tag is not None or _CALL.match(held, at, at + _MOST_HELD) is not None:
             self._mode = "held"
         else:
             return self._take(at + 1)
         return ""
 
     def _is_known(self, at: int) -> bool:
-        """Whether enough stands from there on, or all of its line."""
+        """Whether enough stands from there on, or all of its line and what a bracket at the line's end opens."""
         is_plain = not self._calls and _PLAIN.match(self._held, at) is not None
-        return is_plain or len(self._held) - at >= _MOST_HELD or self._held.find("\n", at) >= 0
+        is_line = self._held.find("\n", at) >= 0 and _GOES_ON.match(self._held, at) is None
+        return is_plain or len(self._held) - at >= _MOST_HELD or is_line
 
     def _line(self) -> str | None:
         """The beginning of a line: a label is stepped over, and what may open a call ends what is shown."""
@@ -301,7 +304,9 @@ class DisplayFilter:
         if self._fence:
             if fence is not None and fence["run"].startswith(self._fence):
                 self._fence = ""
-        elif self._calls and (_OPENS.match(held, start) or _CALL.match(held, start)):
+        elif self._calls and (
+            _OPENS.match(held, start, start + _MOST_HELD) or _CALL.match(held, start, start + _MOST_HELD)
+        ):
             self._mode = "held"
         elif fence is not None:
             self._fence = fence["run"]

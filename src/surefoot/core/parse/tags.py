@@ -25,12 +25,13 @@ from surefoot.core.parse.marks import (
     Walk,
     body_of,
     function_call_family,
+    function_family,
     opens_at,
     past_deliverable,
     tool_call_family,
 )
 from surefoot.types.dataclass import dataclass
-from surefoot.types.reply import Fault, ReplyWarning
+from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +185,8 @@ def read_tool_calls(text: str, start: int, reading: Reading) -> Found:
     family: FamilyName | None = None
     at = end = start
     while len(drafts) <= scan.MOST_CALLS and (step := scan.outside_fences(_NEXT, text, at)) is not None:
-        if step["mark"] == TOOL_CALL:
-            kind = tool_call_family(text, step.start(), calls.seek)
-        else:
-            kind = "qwen3_xml" if _FUNCTION.match(text, step.start()) else None
+        family_of = tool_call_family if step["mark"] == TOOL_CALL else function_family
+        kind = family_of(text, step.start(), calls.seek)
         if kind is not None:
             family = family or kind
             found, end = calls.of(kind, step.start())
@@ -206,6 +205,7 @@ class _ToolCalls:
         self._bodies = BodyReader(text, Tag(TOOL_CALL, TOOL_CALL_END), reading)
         self.warnings = self._bodies.warnings
         self.is_framed = False
+        self._pairs: dict[str, dict[int, int]] = {}
 
     def of(self, kind: FamilyName, at: int) -> tuple[tuple[Draft, ...], int]:
         """The calls of the tag of that family that opens at `at`, and where the text goes on."""
@@ -225,6 +225,17 @@ class _ToolCalls:
                 self.warnings.add("unclosed_tag")
         return (draft,), end
 
+    def _paired(self, opened: int, opening: str, closing: str) -> int:
+        """Where the tag at `opened` is closed, if the tags in between are pairs, as in a quoted call; or -1."""
+        if opening not in self._pairs:
+            pairs, waiting = self._pairs.setdefault(opening, {}), list[int]()
+            for tag in re.finditer(f"{opening}|{closing}", self._text):
+                if tag.group() == opening:
+                    waiting.append(tag.start())
+                elif waiting:
+                    pairs[waiting.pop()] = tag.start()
+        return self._pairs[opening].get(opened, -1)
+
     def _function(self, at: int) -> tuple[Draft, int]:
         """`<function=NAME>` with its parameters; missing closers are tolerated where nothing else can be missing."""
         text, reading = self._text, self._reading
@@ -243,7 +254,10 @@ class _ToolCalls:
         tool = reading.offered.find(name).tool
         while (parameter := _PARAMETER.match(text, at)) is not None:
             start, key = parameter.end(), parameter["key"]
-            if (end := self.seek.before(_PARAMETER_END, (_PARAMETER_OPEN, FUNCTION), start)) >= 0:
+            end = self.seek.before(_PARAMETER_END, (_PARAMETER_OPEN,), start)
+            if end < 0 and self.seek.before(FUNCTION, (_PARAMETER_OPEN,), start) >= 0:
+                end = self._paired(scan.skip_blanks(text, at), _PARAMETER_OPEN, _PARAMETER_END)
+            if end >= 0:
                 at = end + len(_PARAMETER_END)
             else:
                 end = at = self.seek.first((_PARAMETER_OPEN, _FUNCTION_END, TOOL_CALL_END, FUNCTION), start)
@@ -256,7 +270,11 @@ class _ToolCalls:
                 fault = fault or Fault("malformed_arguments", f"{key[:60]} is given twice", name)
             arguments[key] = made
         end = past_closer(text, at, _END_OF_FUNCTION, self.seek, self.warnings)
-        rest = scan.skip_blanks(text, at)  # more than the closer may be missing if it was cut, or ends inside a tag
+        rest = scan.skip_blanks(text, at)
+        if not arguments and not text.startswith(_END_OF_FUNCTION, rest):
+            kind: FaultKind = "truncated" if rest >= len(text) else "malformed_arguments"
+            return Draft(name, fault=Fault(kind, f"expected parameters, got {text[rest : rest + 60]!r}", name)), end
+        # more than the closer may be missing if it was cut, or ends inside a tag
         is_open = text.startswith("<", rest) if rest < len(text) else not text.endswith(">", 0, at)
         if end == at and not text.startswith(_AFTER_CALL, rest) and (reading.cut or is_open):
             return Draft(name, fault=Fault("truncated", "the reply ends before the call does", name)), at
@@ -273,11 +291,14 @@ class _ToolCalls:
         while text.startswith(_KEY, at):
             key_end = seek.find(_KEY_END, at)
             value = scan.skip_blanks(text, key_end + len(_KEY_END)) if key_end >= 0 else len(text)
-            value_end = seek.find(_VALUE_END, value) if text.startswith(_VALUE, value) else -1
+            inside = value + len(_VALUE)
+            value_end = seek.find(_VALUE_END, inside) if text.startswith(_VALUE, value) else -1
+            if text.find(_VALUE, inside, max(value_end, inside)) >= 0:
+                value_end = self._paired(value, _VALUE, _VALUE_END)
             if value_end < 0:
                 break
             key = text[at + len(_KEY) : key_end].strip()
-            arguments[key], told = typed(text[value + len(_VALUE) : value_end], key, tool, reading.rules())
+            arguments[key], told = typed(text[inside:value_end], key, tool, reading.rules())
             self.warnings |= told
             at = scan.skip_blanks(text, value_end + len(_VALUE_END))
         if text.startswith(TOOL_CALL_END, at):

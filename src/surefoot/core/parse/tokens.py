@@ -15,6 +15,7 @@ from surefoot.types.reply import Fault, ReplyWarning
 _START, _CHANNEL, _MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
 _ENDS = ("<|end|>", "<|call|>", "<|return|>", _START, _CHANNEL)
 _RECIPIENT = re.compile(r"\bto=(?P<name>[^\s<|]{1,200}+)")
+_PEOPLE = frozenset({"assistant", "user", "all"})
 _CHANNEL_NAME = re.compile(r"<\|channel\|>\s*+(?P<name>[a-z]{1,40}+)")
 
 
@@ -30,7 +31,7 @@ def read_harmony(text: str, start: int, reading: Reading) -> Found:
     while at >= 0 and len(drafts) <= MOST_CALLS:
         body = seek.find(_MESSAGE, at)
         if body < 0:
-            if _recipient(text[at : at + 1000], reading):
+            if _recipient(text[at : at + 1000]):
                 drafts.append(Draft(fault=Fault("truncated", f"the reply ends before {_MESSAGE}")))
             break
         head = text[max(at, body - 1000) : body]
@@ -39,7 +40,7 @@ def read_harmony(text: str, start: int, reading: Reading) -> Found:
         stop = len(text) if stop < 0 else stop
         channel = _CHANNEL_NAME.search(head)
         channel_name = channel["name"] if channel else "final"
-        name = _recipient(head, reading)
+        name = _recipient(head)
         end = stop
         if channel_name == "analysis":
             pass
@@ -69,15 +70,10 @@ def read_harmony(text: str, start: int, reading: Reading) -> Found:
     return Found("harmony", tuple(drafts), content, frozenset(warnings), final, end=-1 if not drafts else end)
 
 
-def _recipient(head: str, reading: Reading) -> str:
+def _recipient(head: str) -> str:
     """The function that a message goes to; "" if it goes to none."""
     found = _RECIPIENT.search(head)
-    if found is None:
-        return ""
-    name = found["name"]
-    if name.startswith("functions."):
-        return name.removeprefix("functions.")
-    return name if reading.offered.find(name).tool is not None else ""
+    return "" if found is None or found["name"] in _PEOPLE else found["name"].removeprefix("functions.")
 
 
 @dataclass(frozen=True, slots=True)
