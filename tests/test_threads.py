@@ -154,8 +154,9 @@ def test_what_ends_a_loop_leaves_the_others_at_work(kind: type[BaseException]) -
     def leaves(_: ModelRequest) -> Scripted:
         raise kind("enough")
 
-    with pytest.raises(kind, match="enough"):
+    with pytest.raises(kind, match="enough") as raised:
         Agent(FunctionModel(leaves)).run_sync("go")
+    assert raised.value.__context__ is None  # a traceback shows no other error above it
     assert Agent(FunctionModel(reply), [count]).run_sync("a").status == "completed"
     assert background_loop().is_running()
 

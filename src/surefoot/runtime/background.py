@@ -110,22 +110,21 @@ def run_in_background(work: Coroutine[object, object, T], things: Sequence[Closa
     An interrupt of the waiting thread cancels the work and waits for its end; a second one does not wait. Raises
     `UsageError` where an event loop is running, which would stand still.
     """
-    try:
+    with suppress(RuntimeError):  # what `work` raises must not seem to come of it
         asyncio.get_running_loop()
-    except RuntimeError:
+        work.close()
+        raise UsageError(
+            "an event loop is running here: await `run` or `resume` in place of their `_sync` forms, and `async with`"
+        )
 
-        async def run_held() -> T:
-            await hold(things)
-            try:
-                return await work
-            finally:
-                await leave(things)
+    async def run_held() -> T:
+        await hold(things)
+        try:
+            return await work
+        finally:
+            await leave(things)
 
-        return _awaited(run_held())
-    work.close()
-    raise UsageError(
-        "an event loop is running here: await `run` or `resume` in place of their `_sync` forms, and `async with`"
-    )
+    return _awaited(run_held())
 
 
 def _awaited(work: Coroutine[object, object, T]) -> T:
