@@ -377,6 +377,21 @@ class TestCalls:
         assert (await call(raising(OutcomeUnknown("who knows")))).kind == "in_doubt"
         assert len((await call(raising(ValueError("x" * 9000)))).content) == 2000
 
+    async def test_the_log_shows_where_it_was_raised_to_whoever_asks(
+        self, call: Call, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        @tool
+        def failing() -> None:
+            """Fails."""
+            raise KeyError("Ann")
+
+        with caplog.at_level("INFO"):
+            await call(failing)
+        assert not caplog.text  # it may tell secrets
+        with caplog.at_level("DEBUG"):
+            await call(failing)
+        assert ", in failing\n" in caplog.text
+
     async def test_the_cause_says_whether_it_was_the_network(self, call: Call) -> None:
         @tool
         async def fetch() -> None:

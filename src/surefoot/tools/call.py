@@ -153,6 +153,7 @@ async def value_of(outcome: object) -> object:
 
 def failure(error: Exception) -> ToolResult:
     """An exception for the model to read: type and message, no traceback, at most `LONGEST_ERROR` characters."""
+    _LOG.debug("a call has failed", exc_info=error)  # may tell secrets, so only on request
     if isinstance(error, OutcomeUnknown):
         return ToolResult(_described(error)[:LONGEST_ERROR], kind="in_doubt")
     if isinstance(error, ToolFailed):
