@@ -143,7 +143,7 @@ async def test_a_limit_of_cost_needs_prices() -> None:
     assert await store.runs(9) == []
     assert Agent("local", config=config).model == "local"
     own = ModelSettings(price_in=1_000_000.0, price_out=0.0)
-    message = ModelMessage("assistant", "", tuple(calls(("look", {"at": "x"})).calls), usage=Usage(1, 1, cost_usd=1.0))
+    message = ModelMessage("assistant", "", tuple(calls(("look", {"at": "x"})).calls), usage=Usage(1, 1))
     run = await Agent(FunctionModel(lambda _: message), [look], config=config, settings=own).run("Look on and on")
     assert (run.reason, run.requests) == ("cost", 1)
 

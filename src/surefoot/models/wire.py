@@ -327,7 +327,7 @@ def reply_message(
         written = (call.arguments if isinstance(call.arguments, str) else write(call.arguments) for call in calls)
         chars = len(content) + len(reasoning) + sum(map(len, written))
         used_in, used_out = sent // _CHARACTERS_A_TOKEN, chars // _CHARACTERS_A_TOKEN
-        usage = Usage(used_in, used_out, cost_usd=_price(used_in, used_out, settings), estimated=True)
+        usage = Usage(used_in, used_out, cost_usd=settings.cost_of(used_in, used_out), estimated=True)
     return ModelMessage(
         "assistant",
         content,
@@ -361,14 +361,8 @@ def usage_of(told: Json, settings: ModelSettings) -> Usage | None:
         used_out,
         whole(mapping(details_in).get("cached_tokens")) or cached,
         whole(thought.get("reasoning_tokens")) or whole(thought.get("thinking_tokens")),
-        float(cost) if isinstance(cost, int | float) else _price(used_in, used_out, settings),
+        float(cost) if isinstance(cost, int | float) else settings.cost_of(used_in, used_out),
     )
-
-
-def _price(used_in: int, used_out: int, settings: ModelSettings) -> float | None:
-    if settings.price_in is None and settings.price_out is None:
-        return None
-    return (used_in * (settings.price_in or 0.0) + used_out * (settings.price_out or 0.0)) / 1_000_000
 
 
 def arguments_of(value: object) -> str | Json:

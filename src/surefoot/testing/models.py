@@ -10,7 +10,7 @@ from typing import Any, Literal, assert_never, cast, get_args
 
 from surefoot.core.text import json_text
 from surefoot.tools.call import call_function, is_async
-from surefoot.types.errors import ModelError, ModelTimeout, ModelUnreachable
+from surefoot.types.errors import ConfigError, ModelError, ModelTimeout, ModelUnreachable, UsageError
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, NativeCall, TextDelta, Usage
 from surefoot.types.ports import Model
 
@@ -22,6 +22,8 @@ NATIVE_FIRST: tuple[CallMode, ...] = ("native", "schema", "text")
 
 def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "") -> ModelMessage:
     """A reply with native calls: (tool, arguments) each, with ids that repeat from reply to reply."""
+    if any(isinstance(one, str) for one in wanted):
+        raise UsageError('calls: give each call in parentheses of its own, as in calls(("look_up", {"name": "Ann"}))')
     made = tuple(NativeCall(f"call_{at}", name, arguments) for at, (name, arguments) in enumerate(wanted))
     return ModelMessage("assistant", text, made, finish_reason="tool_calls")
 
@@ -32,7 +34,7 @@ class FunctionModel:
     A plain function that is asked for a reply within a time runs in a thread, so that it cannot hold up the loop.
     """
 
-    is_priced = True  # a reply costs what its usage says
+    is_priced = True  # a reply costs what its usage says, else what the settings do
 
     def __init__(
         self,
@@ -61,9 +63,10 @@ class FunctionModel:
         if emit is not None:
             for word in message.content.split(" "):
                 emit(TextDelta(word + " "))
-        if message.usage == Usage():
-            message = replace(message, usage=Usage(10, 5))
-        return message
+        used = Usage(10, 5) if message.usage == Usage() else message.usage
+        if used.cost_usd is None:
+            used = replace(used, cost_usd=request.settings.cost_of(used.input_tokens, used.output_tokens))
+        return replace(message, usage=used)
 
     async def aclose(self) -> None:
         """Nothing to give back."""
@@ -80,6 +83,8 @@ class ScriptedModel(FunctionModel):
         modes: tuple[CallMode, ...] = NATIVE_FIRST,
         traits: Mapping[str, str] | None = None,
     ) -> None:
+        if isinstance(script, str):
+            raise ConfigError("script", script, "give a list of replies")
         left = list(script)
 
         async def reply(_request: ModelRequest) -> Scripted:

@@ -89,6 +89,12 @@ class ModelSettings:
     price_out: float | None = None
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
+    def cost_of(self, used_in: int, used_out: int) -> float | None:
+        """US dollars for so many tokens, in and out; None where no price is given."""
+        if self.price_in is None and self.price_out is None:
+            return None
+        return (used_in * (self.price_in or 0.0) + used_out * (self.price_out or 0.0)) / 1_000_000
+
     def patience(self, *, near: bool = False) -> Patience:
         """How long a reply is waited for. By default 2 minutes for the first token and 10 for a whole reply.
 
