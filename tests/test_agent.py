@@ -226,6 +226,8 @@ async def test_one_agent_serves_many_runs_at_once(tmp_path: Path) -> None:
 WRONG: Sequence[tuple[dict[str, Any], str]] = [  # Any: of whatever type
     ({"model": None}, "model=None: give a name, such as 'openai:gpt-5.1-mini' or 'local', or a Model"),
     ({"model": {"solo": 3}}, "model=3: give a name"),
+    ({"model": ScriptedModel}, "model=.*: give a name"),
+    ({"tools": [None]}, "tools=None: give functions or tools"),
     ({"journal": 3}, "journal=3: give a path, such as 'runs.db', a journal, or None for memory"),
     ({"tools": print}, "tools=<built-in function print>: give a list"),
     ({"wrap_tools": "x"}, "wrap_tools='x': give a list"),
@@ -260,6 +262,12 @@ async def test_misuse_is_told_before_a_run_starts() -> None:
             await Agent(ScriptedModel([])).run(task)  # type: ignore[arg-type]
     seen = await Agent(ScriptedModel(["a cat"])).run("", attachments=[Attachment("notes", "a cat")])
     assert (seen.status, seen.answer) == ("completed", "a cat")
+    with pytest.raises(UsageError, match=r"attachments='notes\.txt': give a list"):
+        await Agent(ScriptedModel([])).run("look", attachments="notes.txt")
+    with pytest.raises(UsageError, match="script='Hello': give a list"):
+        ScriptedModel("Hello")
+    with pytest.raises(UsageError, match=r'as in calls\(\("look_up", '):
+        calls("look", {"at": "x"})  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="3 cannot be the id of a run"):
         await Agent(ScriptedModel([])).run("look", run_id=3)  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Iterable
 from surefoot.chat import Starts
 from surefoot.core.loop.fold import fold
 from surefoot.run import Out, Run
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.ports import JournalStore
 from surefoot.types.task import Task
 
@@ -26,6 +26,8 @@ async def run_all(
     concurrency: int,
 ) -> AsyncGenerator[Run[Out]]:
     """The runs of some tasks, as they end. Tasks are taken when there is room for them. See `Agent.map`."""
+    if isinstance(tasks, str):
+        raise ConfigError("tasks", tasks, "give a list of tasks")
     if concurrency < 1:
         raise UsageError(f"concurrency={concurrency}: give at least 1")
 

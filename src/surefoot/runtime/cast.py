@@ -308,14 +308,14 @@ def _resolved(choice: ModelChoice, settings: ModelSettings, wrappers: Sequence[M
     for at, one in enumerate(several):
         own = settings_instead(settings) if at else settings
         made = resolve(one, settings=own, waits=at == len(several) - 1) if isinstance(one, str) else one
-        if not hasattr(bare := made, "send"):
+        if isinstance(bare := made, type) or not hasattr(bare, "send"):
             raise ConfigError("model", one, "give a name, such as 'openai:gpt-5.1-mini' or 'local', or a Model")
         for wrap in reversed(wrappers):
             made = wrap(made)
         if not hasattr(made, "send"):
             raise UsageError(f"wrap_model: what comes back for {bare.name} is not a model; WrappedModel makes one")
         if made.name in (other.name for other in found):
-            raise UsageError(f"{made.name} is given twice; each model that goes on for another must be a different one")
+            raise UsageError(f"{made.name} is given twice; a model that goes on for another needs another name")
         found.append(made)
     return found
 

@@ -45,6 +45,8 @@ def bound_tools(
     found: dict[str, Tool] = {}
     for one in tools:
         is_tool = isinstance(one, FunctionTool) or hasattr(one, "spec")
+        if not is_tool and not callable(given := cast("object", one)):  # misuse is told
+            raise ConfigError("tools", given, "give functions or tools, such as [look_up]")
         made = cast("Tool", one) if is_tool else as_tool(cast("Callable[..., object]", one))
         if isinstance(made, FunctionTool):
             made = cast("FunctionTool[..., object]", made).bound(services.keys())  # of whatever function
