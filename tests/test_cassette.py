@@ -606,7 +606,7 @@ def test_the_fixture_records_when_it_is_asked_to_and_plays_otherwise(tmp_path: P
     command = [sys.executable, "-m", "pytest", *GIVEN]  # with all plugins, so that this one is named twice
     without = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert "3 failed" in without.stdout, without.stdout
-    assert "record it again: pytest --surefoot-record 'test_it.py::test_words[c]'" in without.stdout
+    assert "record it with: pytest --surefoot-record 'test_it.py::test_words[c]'" in without.stdout
     with chat_server(lambda _: says("hello")) as chat:
         done = run_pytest(tmp_path, "--surefoot-record", OPENAI_BASE_URL=chat.url, OPENAI_API_KEY=KEY)
         assert done.returncode == 0, done.stdout

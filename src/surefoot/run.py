@@ -172,10 +172,10 @@ def _why(run: Run) -> str:
     reason = f" ({run.reason})" if run.reason else ""
     detail = f": {run.detail}" if run.detail else ""
     calls = ", ".join(f"{call.id} {call.name}" for call in run.waiting)
-    waits = f": it waits for a person's decision on {calls} (`approve`, `refuse` or `settle`)" if calls else ""
+    waits = f", waiting for a person's decision on {calls} (`approve`, `refuse` or `settle`)" if calls else ""
     return (
-        f"run {run.id} gave no answer, it is {run.status}{reason}{detail}{waits}. "
-        f"Go on with `await agent.resume({run.id!r})` or, of a journal file, `surefoot resume {run.id}`"
+        f"run {run.id} has no answer: {run.status}{reason}{detail}{waits}. "
+        f"Continue it with `await agent.resume({run.id!r})`, or from a shell with `surefoot resume {run.id}`"
     )
 
 

@@ -264,7 +264,7 @@ class MemoryJournal:
 
     def _new(self, origin: Origin) -> Log:
         if origin.run_id in self._logs:
-            raise RunExists(f"there is a run {origin.run_id} already; choose another id")
+            raise RunExists(f"there is already a run {origin.run_id}; resume it, or choose another id")
         log = self._logs[origin.run_id] = self._log_from(origin)
         return log
 

@@ -76,7 +76,7 @@ class PostgresJournal:
         check_fork(parent, at, found.row.events)
         if await here.inbox.make(run_id, (found.row.number, at, await _hash_before(here, found, at)), "") is None:
             await here.reader.find(parent)  # it may have been deleted meanwhile
-            raise RunExists(f"there is a run {run_id} in the journal {self.name} already; choose another id")
+            raise RunExists(f"journal {self.name} already has a run {run_id}; resume it, or choose another id")
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
         reader = (await self._at_work()).reader

@@ -91,7 +91,7 @@ class OpenDatabase:
     async def _take(self, run_id: str, claimed: int | None, *, is_new: bool) -> Line:
         found = await self.reader.find(run_id)
         if is_new and found.row.events:
-            raise RunExists(f"there is a run {run_id} in the journal {self.database.name} already; choose another id")
+            raise RunExists(f"journal {self.database.name} already has a run {run_id}; resume it, or choose another id")
         self.opening[run_id] = found.row.number
         dead = "" if found.is_driven else found.row.owner
         async with self.taking:  # a claim that is under way does not know of it

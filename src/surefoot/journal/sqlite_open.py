@@ -210,7 +210,7 @@ class OpenFile:
         return row.number
 
     def _exists_error(self, run_id: str) -> RunExists:
-        return RunExists(f"there is a run {run_id} in the journal {self.path} already; choose another id")
+        return RunExists(f"journal {self.path} already has a run {run_id}; resume it, or choose another id")
 
     @property
     def token(self) -> str:

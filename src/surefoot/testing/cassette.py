@@ -59,7 +59,7 @@ class Cassette:
         path: str | Path,
         *,
         record: bool = False,
-        remedy: str = "record it again with Cassette(…, record=True)",
+        remedy: str = "record it with Cassette(…, record=True)",
         patience_s: float = _PATIENCE_S,
     ) -> None:
         self.path = Path(path)

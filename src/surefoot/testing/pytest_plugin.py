@@ -30,7 +30,7 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
     from surefoot.testing.cassette import Cassette  # noqa: PLC0415  # most sessions of pytest have no cassette
 
     test: pytest.Item = request.node
-    remedy = f"record it again: pytest {_OPTION} {shlex.quote(test.nodeid)}"
+    remedy = f"record it with: pytest {_OPTION} {shlex.quote(test.nodeid)}"
     path = test.path.parent / "cassettes" / f"{_file_name(test.path.stem, test.nodeid.partition('::')[2])}.journal"
     made = Cassette(path, record=bool(request.config.getoption(_OPTION)), remedy=remedy)
     test.stash[_CASSETTE] = made
