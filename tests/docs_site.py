@@ -32,7 +32,7 @@ NAMES = {  # page -> its title and the homes of its names
         "Tools",
         "tools types.tools types.ports types.rules types.attachments types.selection core.select core.text",
     ),
-    "models": ("Models", "models types.messages core.parse"),
+    "models": ("Models", "models types.messages types.usage core.parse"),
     "journals": ("Journals", "journal core.loop"),
     "guard": ("The gate", "types.guard runtime.rules"),
     "plans": ("Plans", "types.plan types.progress advice"),

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from surefoot.types.selection import ToolProfile
     from surefoot.types.task import Task
     from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
+    from surefoot.types.usage import Usage
 
 _HOMES = {
     "advice": "perform_overall_reflection reflect_on_single_step select_relevant_tools select_tools_for_replanning",
@@ -102,6 +103,7 @@ _HOMES = {
     "types.rules": "Declared",
     "types.selection": "ToolProfile",
     "types.tools": "Catalogue ToolResult ToolSpec",
+    "types.usage": "Usage",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 _WRITTEN_AS = {"apply_profile": "apply", "parse_reply": "parse", "resolve_model": "resolve"}
@@ -159,6 +161,7 @@ __all__ = [
     "ToolProfile",
     "ToolResult",
     "ToolSpec",
+    "Usage",
     "UsageError",
     "WrappedModel",
     "WrappedTool",
