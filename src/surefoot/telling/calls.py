@@ -117,7 +117,7 @@ def _judged(pen: Pen, state: State, call: Call, event: e.CallJudged) -> list[Row
 def _result(pen: Pen, state: State, call: Call, result: ToolResult, took_s: float | None) -> Row:
     content = _show(call, result.content)
     name = f"{call.name}: " if len(state.calls) > 1 else ""
-    kind = "" if result.kind in ("ok", "error") else f"{result.kind}: "
+    kind = f"{result.kind}: " if result.is_error else ""
     size = f"  … {result.size:,} characters in all" if result.blob else ""
     first, *others = content.strip().splitlines() or ["(nothing)"]
     rest = f"  … {count(len(others), 'more line')}" if others else size
