@@ -167,6 +167,14 @@ async def test_a_run_that_has_not_ended_cannot_be_followed() -> None:
         await agent.run("x", history="nobody")
 
 
+async def test_of_two_turns_sent_at_once_one_has_to_wait() -> None:
+    chat = Agent(ScriptedModel(["one", "two"])).chat("c")
+    sent = await asyncio.gather(chat.send("first"), chat.send("second"), return_exceptions=True)
+    told = "chat 'c' has just begun another turn; send this once it ends"
+    assert sorted(str(one) for one in sent if isinstance(one, UsageError)) == [told]
+    assert (await chat.send("second")).answer == "two"
+
+
 async def test_a_turn_that_died_before_its_first_record_is_begun_again() -> None:
     store = MemoryJournal()
     chat = Agent(ScriptedModel(["one", "two"]), journal=store).chat("c")

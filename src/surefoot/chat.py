@@ -12,7 +12,7 @@ from surefoot.core.state.state import EMPTY, State
 from surefoot.run import Out, Out_co, Run, Stream, stream_of
 from surefoot.runtime.world import Watch
 from surefoot.types.attachments import Attached
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import RunExists, UsageError
 from surefoot.types.ports import JournalStore, ServiceKey
 from surefoot.types.task import Task
 
@@ -45,13 +45,15 @@ class Chat(Generic[Out_co]):
         """Run what the user says next; takes `attachments` and `services` as `Agent.run` does.
 
         Raises `UsageError` while the turn before it has not ended: it waits for a person (`Agent.approve`, `refuse`),
-        or was interrupted (`resume`).
+        was interrupted (`resume`), or began at the same time.
         """
         number, last = await self._last()
         history = self._after if last is None else last.run_id
-        return await self._run(
-            task, run_id=self._id(number + 1), history=history, watch=watch, stream=stream, **options
-        )
+        run_id = self._id(number + 1)
+        try:
+            return await self._run(task, run_id=run_id, history=history, watch=watch, stream=stream, **options)
+        except RunExists as error:  # somebody was quicker
+            raise UsageError(f"chat {self.id!r} has just begun another turn; send this once it ends") from error
 
     def send_sync(self, task: str | Task, *, watch: Watch | None = None, **options: Unpack[TurnOptions]) -> Run[Out_co]:
         """`send` for scripts."""
