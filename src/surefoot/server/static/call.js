@@ -6,6 +6,7 @@ import { openRun } from "./live.js";
 import { callPath, chip, go, icon, lines, loading, notice, paint, plain, recordLink, said, set, skeleton, state, trouble, when } from "./parts.js";
 import { runKeys, tell, whole } from "./run.js";
 import { ago, cut, t } from "./text.js";
+import { look } from "./waits.js";
 
 const ORIGINS = { user: "good", config: "good", declared: "good", derived: "good", untrusted: "warn", relayed: "warn", invented: "bad" };
 const now = {};
@@ -82,6 +83,7 @@ async function answer(path, body, done) {
 		const { outcome } = await say(live.path + path, body);
 		tell(live, t(`did.${outcome ? done : "later"}`));
 		await live.refresh();
+		look();
 		const next = live.summary.waiting.find((q) => q.digest !== digest);
 		go(next ? callPath(live.id, next.call) : live.to());
 	} catch (error) {
