@@ -20,7 +20,7 @@ def test_each_row_has_its_answer_and_what_failed_is_tried_again(surefoot: Comman
         said = ("guests.csv", "--task", "Greet {name} from {city}.", "--concurrency", "1", "--model", chat.model)
         done = surefoot("batch", *said, "--out", "out.csv", "--no-tools")
         assert (done.code, done.out) == (3, "")
-        assert "2 rows of 3 completed; written to out.csv" in done.err
+        assert "2 rows of 3 completed; written to out.csv\n`surefoot show RUN` says what" in done.err
         assert [asked(body) for body in chat.bodies] == [
             "Greet Ann from Oslo.",
             "Greet 小王 from 北京.",
@@ -34,7 +34,7 @@ def test_each_row_has_its_answer_and_what_failed_is_tried_again(surefoot: Comman
         ]
         chat.script.append(says("Ciao Bob"))
         again = surefoot("batch", *said, "--out", "out.jsonl", "--no-tools")
-        assert (again.code, len(chat.bodies)) == (0, 4)
+        assert (again.code, len(chat.bodies), "surefoot show" in again.err) == (0, 4, False)
         lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
         assert [line["answer"] for line in lines] == ["Hi Ann", "你好", "Ciao Bob"]
         assert lines[0]["run"] in surefoot("runs").out

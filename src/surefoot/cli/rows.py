@@ -91,7 +91,8 @@ def batch(
     told = (
         f"{count(len(rows) - len(left), 'row')} of {len(rows)} completed{_cost(ended)}; written to {visible(str(out))}"
     )
-    put(stderr(), [*lines, Line(told, "head")])
+    hint = "`surefoot show RUN` says what each of the others needs; then the same command does the rest"
+    put(stderr(), [*lines, Line(told, "head"), *([Line(hint)] if left else [])])
     raise typer.Exit(3 if left else DONE)
 
 
