@@ -13,7 +13,9 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' || { echo "make: Python 3.11.5 or newer is needed; set PYTHON=..."; exit 1; }
 	@echo "setting up $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[agui,cedar,cli,docs,encoder,local,mcp,otel,postgres,prices,server,temporal,test,test-scale]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-compile \
+		-e '.[agui,cedar,cli,encoder,local,mcp,otel,postgres,prices,server,temporal,test,test-scale]'
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true  # pip does so on one core
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## six real tasks on the embedded model, step by step
@@ -72,7 +74,11 @@ types:  ## the examples under mypy --strict, as somebody who has installed suref
 	@build/types/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt mypy '.[mcp]'
 	build/types/bin/python -m mypy --strict --cache-dir build/types/cache examples
 
-docs: $(STAMP)  ## the pages as a site in build/site, its links checked; nothing in it is fetched from elsewhere
+$(VENV)/.docs: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs  ## the pages as a site in build/site, its links checked; nothing in it is fetched from elsewhere
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 dist:  ## wheel and sdist in build/dist, checked, and installed in an empty environment of PYTHON

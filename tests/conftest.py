@@ -12,7 +12,7 @@ from servers import PostgresServer
 pytest.register_assert_rewrite("plan_kit")  # what it asserts is told as in a test
 
 _TESTS = settings(  # how long an example takes says how busy the machine is
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 settings.register_profile("tests", _TESTS)
 settings.register_profile("long", _TESTS, max_examples=2_000)  # `make test-scale`

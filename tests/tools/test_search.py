@@ -104,7 +104,7 @@ def test_words_that_say_what_is_looked_for_do_not_hurt(root: Path) -> None:
 
 def test_what_is_not_searched_is_told(root: Path) -> None:
     for number in range(70):
-        (root / f"big{number}.txt").write_text("word\n" * 200_000)
+        (root / f"big{number}.txt").write_text(f"word {'x' * 9_994}\n" * 100)
     found = search(root, "word")
     assert "more files than one search can read" in found.note
     assert len(found.lines) == 5
