@@ -194,12 +194,12 @@ def run_reflected(
     if len(draft) > planning.config.max_steps:
         edit = Edit(faults=tuple(found))
     else:
-        found += [f"bad_kind:{one.step_id}" for one in draft if one.step is None]
+        unreadable = [f"bad_kind:{one.step_id}" for one in draft if one.step is None]
         edit = edit_of(planning, strategy)
-        faults = list(dict.fromkeys((*edit.faults, *found)))
-        if not faults and not needs_planning(strategy):
-            faults = accept.edit_faults(state, planning, edit.operations)
-        edit = Edit(faults=tuple(faults)) if faults else edit
+        found = [*edit.faults, *found, *unreadable]
+        if not (edit.faults or unreadable or needs_planning(strategy)):
+            found += accept.edit_faults(state, planning, edit.operations)
+        edit = Edit(faults=tuple(dict.fromkeys(found))) if found else edit
     if edit.faults:
         return (*refused, _invalid(edit.faults))
     told = RunReflected("replan", cause, reflection, "", "", strategy, percent, is_disputed)
