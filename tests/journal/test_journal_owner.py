@@ -14,7 +14,7 @@ from journal_cases import downgrade, started, story, write
 
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.types.errors import RunBusy, UsageError
+from surefoot.types.errors import RunBusy, RunExists, UsageError
 from surefoot.types.events import CallStarted, RunEnded
 from surefoot.types.inner import Outer
 from surefoot.types.outcomes import Cancelled
@@ -171,6 +171,32 @@ async def test_words_from_another_process_are_heard_on_the_next_event_loop_too(t
     assert await asyncio.to_thread(on_a_loop_of_its_own, journal, "r1")
     assert await asyncio.to_thread(on_a_loop_of_its_own, journal, "r2")
     await journal.aclose()
+
+
+async def test_a_word_to_a_new_run_is_heard_by_whoever_listens_to_it_only_afterwards(tmp_path: Path) -> None:
+    here, there = SqliteJournal(tmp_path / "runs.db"), SqliteJournal(tmp_path / "runs.db")
+    for run_id, speaker in (("r1", here), ("r2", there)):
+        run, woken = await here.open(run_id, create=True), asyncio.Event()
+        await run.append([started(run_id)], "written")
+        await speaker.say(run_id, NO)
+        run.listen(woken.set)
+        assert woken.is_set() or speaker is there  # another process is heard a moment later
+        await asyncio.wait_for(woken.wait(), 5)
+        await run.release()
+    await here.aclose()
+    await there.aclose()
+
+
+async def test_an_id_is_used_while_its_run_is_only_about_to_be_written(store: JournalStore) -> None:
+    run, *others = [await store.open(f"r{number}", create=True) for number in (1, 2, 3)]
+    await run.append([started("r1")])
+    leaving = asyncio.ensure_future(run.release())
+    await asyncio.sleep(0)  # it has begun
+    with pytest.raises((RunExists, RunBusy)):
+        await store.open("r1", create=True)
+    await leaving
+    for other in others:
+        await other.release()
 
 
 # --- lists

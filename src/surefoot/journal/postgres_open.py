@@ -18,7 +18,7 @@ from surefoot.journal.postgres_server import Database, new_token
 from surefoot.journal.postgres_write import Line, Writer
 from surefoot.types.errors import JournalError, RunBusy, RunExists, UsageError, overtaken
 from surefoot.types.events import Event
-from surefoot.types.ports import NO_RECORDS, Durability, Place, Standing
+from surefoot.types.ports import NO_RECORDS, Durability, Place, RunSummary, Standing
 from surefoot.types.words import Posted
 
 _LEASE_S = 30.0
@@ -71,7 +71,7 @@ class OpenDatabase:
             made = await self.inbox.make(run_id, (None, 0, genesis(run_id)), self.token) if create else None
             if made is not None:
                 number, began = made
-                line = Line(number, 0, Place(0, genesis(run_id)), replace(NO_RECORDS, run_id=run_id, started_at=began))
+                line = Line(number, 0, Place(0, genesis(run_id)), RunSummary(run_id, began))
             else:
                 line = await self._take(run_id, fence, is_new=create)
             self.writer.forget(line.number)

@@ -12,7 +12,6 @@ import contextlib
 import os
 import re
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from surefoot.journal.codec import Blob, check_fork, digest_of, genesis
@@ -25,7 +24,7 @@ from surefoot.journal.sqlite_open import OpenFile, SqliteRun
 from surefoot.journal.sqlite_write import EVERY, INSERT_BLOB, INSERT_EVENT, put_summary
 from surefoot.types.archive import Origin, Row
 from surefoot.types.errors import JournalError, RunBusy, UsageError
-from surefoot.types.ports import EVERY_RUN, NO_RECORDS, Claimed, Place, Recorded, RunFilter, RunPage, RunSummary
+from surefoot.types.ports import EVERY_RUN, Claimed, Place, Recorded, RunFilter, RunPage, RunSummary
 from surefoot.types.words import Posted, Word
 
 _POLL_S = 0.2
@@ -75,10 +74,11 @@ class SqliteJournal:
             raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
         if file.writer.broken:
             raise file.writer.broken
-        file.writer.flush()
+        if file.writer.freed:  # only of what nobody drives any more something may be queued that counts here
+            file.writer.flush()
         number, began = file.create(run_id) if create else (file.take(run_id, fence), None)
         if began is not None:  # what was just made has nothing to be read
-            summary = replace(NO_RECORDS, run_id=run_id, started_at=began)
+            summary = RunSummary(run_id, began)
             head, tail = None, Place(0, genesis(run_id))
         else:
             try:
@@ -89,6 +89,7 @@ class SqliteJournal:
                 raise
         file.writer.failures.pop(number, None)  # those of an earlier driver; this one starts from what is in the file
         run = file.driven[run_id] = SqliteRun(file, number, tail, summary, head.synced if head else 0)
+        run.may_have_words = began is None
         return run
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:

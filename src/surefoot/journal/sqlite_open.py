@@ -235,6 +235,7 @@ class SqliteRun:
         self._blobs: dict[str, BlobRow] = {}
         self._is_released = False
         self._wake: Callable[[], None] | None = None
+        self.may_have_words = True
 
     @property
     def place(self) -> Place:
@@ -301,11 +302,12 @@ class SqliteRun:
         self._wake = wake
         if wake is not None:
             self._file.listen()
-            if self._file.inbox.has_unheard((self._number,)):
+            if self.may_have_words and self._file.inbox.has_unheard((self._number,)):
                 wake()
 
     def wake(self) -> None:
         """Have whoever drives the run hear what was said."""
+        self.may_have_words = True
         if self._wake is not None:
             self._wake()
 

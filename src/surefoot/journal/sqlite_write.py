@@ -30,7 +30,7 @@ import contextlib
 import os
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
@@ -260,7 +260,7 @@ class Writer:
             self._due = None
         if events or blobs or freed or notes or heard:
             try:
-                self._commit(events, blobs.values(), freed, notes.values(), chain.from_iterable(heard.values()))
+                self._commit(events, blobs.values(), freed, notes.values(), [*chain.from_iterable(heard.values())])
             except sqlite3.IntegrityError:
                 self._commit_each(events, blobs.values(), freed, notes, heard)
             except FILE_ERRORS as error:
@@ -284,7 +284,7 @@ class Writer:
         blobs: Collection[BlobRow],
         freed: Sequence[FreeRow],
         notes: Collection[Note] = (),
-        heard: Iterable[HeardRow] = (),
+        heard: Collection[HeardRow] = (),
     ) -> None:
         db = self._db
         db.execute("BEGIN IMMEDIATE")
@@ -297,7 +297,8 @@ class Writer:
             for note in notes:
                 if note.summary is not None:
                     put_summary(db, note.number, note.summary)
-            db.executemany(_HEARD, heard)
+            if heard:
+                db.executemany(_HEARD, heard)
             if freed:
                 db.executemany(_FREE_RUN, freed)
             db.execute("COMMIT")
