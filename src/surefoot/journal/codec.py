@@ -263,7 +263,7 @@ def _plain(value: object) -> object:
 
 
 def _plain_fields(value: DataclassInstance) -> dict[str, object]:
-    return {field.name: getattr(value, field.name) for field in fields(value) if not field.name.startswith("_")}
+    return {name: getattr(value, name) for name in value.__dataclass_fields__ if not name.startswith("_")}
 
 
 _BEYOND = 2**62

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeGuard, TypeVar, cast
 
 from surefoot.types.errors import ConfigError
@@ -66,9 +67,10 @@ def rows(kind: type[Settings]) -> dict[str, Row]:
     return {one.name: one.metadata[_ROW] for one in fields(cast("type[DataclassInstance]", kind))}
 
 
-def defaults(kind: type[Settings]) -> dict[str, object]:
+@cache
+def defaults(kind: type) -> Mapping[str, object]:
     """The defaults of a configuration by field; `MISSING`, which equals nothing, for one that has to be given."""
-    return {one.name: default_of(one) for one in fields(cast("type[DataclassInstance]", kind))}
+    return {one.name: one.default if one.default_factory is MISSING else one.default_factory() for one in fields(kind)}
 
 
 class Settings:
@@ -128,13 +130,8 @@ def non_defaults(config: DataclassInstance) -> dict[str, object]:
     `journal/codec.py`.
     Source: spec/primitives.md, 1 and 5.
     """
-    given = ((one, getattr(config, one.name)) for one in fields(config))
-    return {one.name: _plain(value) for one, value in given if value != default_of(one)}
-
-
-def default_of(one: Field[Any]) -> object:  # Any: of whatever type
-    """The default of a field; `MISSING`, which equals nothing, where it has none."""
-    return one.default if one.default_factory is MISSING else one.default_factory()
+    usual = defaults(type(config)).items()
+    return {name: _plain(value) for name, default in usual if (value := getattr(config, name)) != default}
 
 
 def _plain(value: object) -> object:
