@@ -38,10 +38,10 @@ def is_word(event: events.Event) -> bool:
 def summarise(before: RunSummary, event: events.Event, at: float) -> RunSummary:
     """The summary of a run once it has one more record, appended at `at`. Its cost does not grow with the run."""
     inner = event.event if type(event) is events.InStep else event
-    after = object.__new__(RunSummary)
-    now = after.__dict__
     is_ready = isinstance(inner, _WORDS) and inner.by not in _NOBODY
-    now.update(before.__dict__, changed_at=at, events=before.events + 1, standing="ready" if is_ready else "")
+    told = {"changed_at": at, "events": before.events + 1, "standing": "ready" if is_ready else ""}
+    after, now = object.__new__(RunSummary), before.__dict__ | told
+    object.__setattr__(after, "__dict__", now)
     now["elapsed_s"] = max(before.elapsed_s, getattr(inner, "elapsed_s", 0.0))
     match inner:
         case events.CallEnded(inner=None):  # the most frequent tell nothing else

@@ -41,7 +41,7 @@ def changed(record: Record, **changes: object) -> Record:
     slots: copying a `__dict__` is one call.
     """
     new = object.__new__(type(record))
-    new.__dict__.update(record.__dict__, **changes)
+    object.__setattr__(new, "__dict__", record.__dict__ | changes)
     return new
 
 
