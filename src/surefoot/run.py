@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -211,7 +211,7 @@ class Opened:
 
 def new_run_id() -> str:
     """A new name for a run: 12 letters and digits."""
-    return uuid.uuid4().hex[:12]
+    return os.urandom(6).hex()
 
 
 async def state_of(store: JournalStore, run_id: str) -> State:
