@@ -7,6 +7,7 @@ searched again, and every other brace is plain text. Source: seed 002; spec/reac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -155,19 +156,11 @@ def split_template(template: str, *, tools: str, task: str) -> tuple[str, str]:
     """The system message, which ends before the line with `{input}`, and the user message that a template gives."""
     at = template.index(_INPUT)
     start = template.rfind("\n", 0, at) + 1
-    head, tail = template[:start], template[start:]
-    return _fill(head, tools, task).strip(), _fill(tail, tools, task).strip()
-
-
-def _fill(text: str, tools: str, task: str) -> str:
-    parts: list[str] = []
-    rest = text
-    while True:
-        place = min((p for p in (_TOOLS, _INPUT) if p in rest), key=rest.index, default=None)
-        if place is None:
-            return "".join((*parts, rest))
-        before, _, rest = rest.partition(place)
-        parts += (before, tools if place == _TOOLS else task)
+    head, tail = (
+        re.sub("{tools}|{input}", lambda place: tools if place[0] == _TOOLS else task, part).strip()
+        for part in (template[:start], template[start:])
+    )
+    return head, tail
 
 
 def files_shown(state: State, role: str, task: Task) -> tuple[Attachment, ...]:
