@@ -105,7 +105,7 @@ async def test_an_end_by_a_limit_with_a_deliverable_is_an_answer_and_without_one
     answer = await MonoModelReasoner(model, [exam_score], config=config).infer("go")
     assert (answer.run.status, answer.run.reason) == ("completed_partial", "round_limit")
     model = ScriptedModel([calls(("exam_score", {"name": "Bob"})), "no idea"])
-    with pytest.raises(NoAnswer, match="it is stopped"):
+    with pytest.raises(NoAnswer, match="has no answer: stopped"):
         await MonoModelReasoner(model, [exam_score], config=config).infer("go")
 
 
