@@ -309,6 +309,25 @@ def test_a_missing_file_and_that_of_another_model_say_what_to_do(
         LocalModel.from_default()
 
 
+@real
+@needs_weights
+def test_process_that_ends_in_the_middle_of_a_reply_ends_cleanly_and_says_nothing() -> None:
+    script = """
+import asyncio
+from surefoot.models.local import LocalModel
+from surefoot.types.messages import ModelMessage, ModelRequest
+async def main():
+    begun = asyncio.Event()
+    request = ModelRequest("", (ModelMessage("user", "Count to 1000."),), mode="text")
+    task = asyncio.create_task(LocalModel.from_default().send(request, lambda _: begun.set()))
+    await begun.wait()
+    raise SystemExit(7)
+asyncio.run(main())
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, b"", b"")
+
+
 @pytest.fixture(scope="module")
 def embedded() -> Iterator[LocalModel]:
     model = LocalModel.from_default()
@@ -360,22 +379,3 @@ async def test_embedded_model_limits_and_prefix_cache(embedded: LocalModel) -> N
     with pytest.raises(ModelRefused) as refused:
         await embedded.send(ask("word " * 10_000))
     assert refused.value.kind == "context_overflow"
-
-
-@real
-@needs_weights
-def test_process_that_ends_in_the_middle_of_a_reply_ends_cleanly_and_says_nothing() -> None:
-    script = """
-import asyncio
-from surefoot.models.local import LocalModel
-from surefoot.types.messages import ModelMessage, ModelRequest
-async def main():
-    begun = asyncio.Event()
-    request = ModelRequest("", (ModelMessage("user", "Count to 1000."),), mode="text")
-    task = asyncio.create_task(LocalModel.from_default().send(request, lambda _: begun.set()))
-    await begun.wait()
-    raise SystemExit(7)
-asyncio.run(main())
-"""
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (7, b"", b"")
