@@ -49,7 +49,8 @@ def test_a_call_that_was_cut_off_anywhere_never_runs_incomplete(family: str) -> 
 @each("family", FAMILIES)
 def test_a_marker_in_a_fence_or_in_reasoning_is_none(family: str) -> None:
     call = ONE_CALL[family]
-    for text in (f"See:\n```\n{call}\n```\nthat is all", f"<think>{call}</think>No tool is needed."):
+    thoughts = (f"<think>{call}</think>", f"[THINK]{call}[/THINK]", f"{call}[/THINK]")
+    for text in (f"See:\n```\n{call}\n```\nthat is all", *(f"{one}No tool is needed." for one in thoughts)):
         assert parse(text, dialect="auto").calls == ()
 
 

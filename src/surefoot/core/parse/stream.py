@@ -37,7 +37,11 @@ _TURN = re.compile(
     rf"\s*+(?:(?:{'|'.join(map(re.escape, TURN_TOKENS))})(?:(?:assistant|model)(?=\s|<|\Z))?+\s*+)++"
     r"(?!(?<=[ \t])\w|(?:user|system|tool)\b)"  # words about the token, or another turn
 )
-_REASONING = re.compile(rf"<(?P<close>/?)(?P<name>{'|'.join(REASONING_TAGS)})(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
+_REASONING = re.compile(
+    rf"(?:<|(?P<square>\[)(?=/?(?-i:THINK)\]))(?P<close>/?)"  # Mistral's is in square brackets
+    rf"(?P<name>{'|'.join(REASONING_TAGS)})(?(square)\]|(?:\s[^<>]{{0,200}})?>)",
+    re.IGNORECASE,
+)
 _VALUE = re.compile(r"[{\[]|<parameter=|<arg_value>|<｜DSML｜parameter|__PAYLOAD_START__")
 _VALUE_ENDS = {
     "<parameter=": "</parameter>",
@@ -83,7 +87,7 @@ class Visible:
 
 def visible(reply: str) -> Visible:
     """The reply without its reasoning, and without the tokens that begin a turn before it and end one behind it."""
-    shown = _without_reasoning(reply) if "<" in reply else Visible(reply)
+    shown = _without_reasoning(reply) if "<" in reply or "THINK]" in reply else Visible(reply)
     if (turn := _TURN.match(shown.text)) is not None:
         shown = replace(shown.part(turn.end(), len(shown.text)), tokens_removed=True)
     text, end, kept = shown.text, len(shown.text), -1
@@ -275,7 +279,7 @@ class DisplayFilter:
         if not self._is_known(at):
             return None
         tag = _REASONING.match(held, at)
-        if tag is not None and not tag["close"]:
+        if tag is not None and not tag["close"] and not tag["square"]:
             self._closing = f"</{tag['name']}".lower()
             self._skips = self._skips or any(self._blank)
             self._at = tag.end()
