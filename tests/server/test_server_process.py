@@ -18,7 +18,7 @@ import pytest
 
 from processes import COMMAND, LIMIT_S, Process, command, limited, told_until
 from surefoot.cli.serve import serve
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import SurefootError
 
 AGENTS = '''
 """An agent that answers, one that waits in a call that may be repeated, and one whose call may not."""
@@ -241,6 +241,7 @@ def test_tokens_are_made_kept_and_believed(tmp_path: Path) -> None:
         ({"agents": Path("worse.toml")}, "[agents.helper] temperature: "),
         ({"agents": Path("odd.toml")}, "a name has lower-case letters"),
         ({"notify": "http://127.0.0.1:1/"}, "SUREFOOT_NOTIFY_SECRET"),
+        ({"journal": "bad.py"}, "bad.py: file is not a database"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_is_served(
@@ -259,7 +260,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_served(
         (tmp_path / name).chmod(0o644 if name == "open.toml" else 0o600)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SUREFOOT_NOTIFY_SECRET", raising=False)
-    with pytest.raises(UsageError, match=re.escape(told)):
+    with pytest.raises(SurefootError, match=re.escape(told)):
         serve(**options)
 
 

@@ -19,6 +19,7 @@ from surefoot.cli.agents_file import agents_in
 from surefoot.cli.options import JournalOption
 from surefoot.cli.setup import journal_path, open_journal, user_name
 from surefoot.cli.worker import driven_at_once
+from surefoot.journal.sqlite import SqliteJournal
 from surefoot.types.errors import UsageError, extra_needed
 from surefoot.worker import Worker
 
@@ -107,6 +108,8 @@ async def served(
     if not is_loopback(host) and not has_tokens:
         raise UsageError(f"--host {host} can be reached from elsewhere: say with --tokens FILE who may do what")
     site, secret = made()
+    if isinstance(site.store, SqliteJournal):  # a file does not come back by itself, as a database does
+        await site.store.list(limit=1)
     listening = listen(host, port)
     page = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
     if not secret and not has_tokens:
