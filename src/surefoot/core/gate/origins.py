@@ -12,7 +12,7 @@ from typing import cast
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.roles import SENSITIVE, Leaf, is_sensitive, leaves_of, schema_at
-from surefoot.core.gate.slots import Use
+from surefoot.core.gate.slots import Use, has_labelled
 from surefoot.core.gate.sources import Known, Source
 from surefoot.core.text.look import found_at, hides, holds, holds_token, is_chinese, is_twin, normal_text, place_in
 from surefoot.core.text.records import Atom, index_of, sentence_around
@@ -25,7 +25,7 @@ GOOD: frozenset[Origin] = frozenset({"user", "config", "declared", "derived"})
 
 LEAST_UNQUOTED = 3
 LEAST_UNLABELLED = 100
-"""An object or a destination that is a smaller number needs a label in the words: "id 5"."""
+"""An object or a destination that is a smaller number needs a label in the words: "id 5", "ticket 5"."""
 
 LONGEST_RELATIVE_DAYS = 31
 MOST_SHOWN = 50
@@ -102,7 +102,7 @@ def is_of_user(known: Known, leaf: Leaf) -> bool:
     if leaf.kind == "number":
         exact = leaf.norm.removeprefix("number:")
         if leaf.role in ("object", "destination") and _is_small(exact):
-            return False  # without a label it is any number; with one it is among the entities
+            return has_labelled(said.anchor.text, exact)  # without a label it is any number
         return exact in said.anchor.numbers
     if leaf.kind != "text":
         return leaf.kind == "date" and holds(said.anchor.text, leaf.norm.removeprefix("date:"))

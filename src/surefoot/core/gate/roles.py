@@ -134,11 +134,18 @@ def is_id(name: str) -> bool:
 
 
 def role_of_name(name: str) -> Role | None:
-    """What a parameter's name says, the last word first; None if nothing. A name that ends in id is an object."""
+    """What a parameter's name says, the last word first; None if nothing. A name that ends in id is an object.
+
+    In `invoice_number` the last word says nothing: what has a label is no amount. `ticket_number` may be how many.
+    """
     if is_id(name):
         return "object"
-    said = (rows("roles").get(stem(word)) for word in reversed(words_of_name(name)))
-    return cast("Role | None", next((roles[0] for roles in said if roles), None))  # rows are roles
+    *before, last = words_of_name(name) or ("",)
+    labels = stems_of("labels") - stems_of("names.quantity")
+    is_label = last in ("number", "num", "nr", "no") and stem(" ".join(before[-1:])) in labels
+    said = (rows("roles").get(stem(word)) for word in reversed(before if is_label else (*before, last)))
+    told = cast("Role | None", next((roles[0] for roles in said if roles), None))  # rows are roles
+    return told or ("object" if is_label else None)
 
 
 def is_sensitive(role: Role, path: Path, spec: ToolSpec) -> bool:

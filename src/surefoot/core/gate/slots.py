@@ -154,6 +154,14 @@ def amounts_of(clauses: Sequence[Clause]) -> tuple[Amount, ...]:
     return tuple(found)
 
 
+def has_labelled(text: str, exact: str) -> bool:
+    """Whether that number stands behind a label: "invoice 12"."""
+    return any(
+        number(m["sum"]) == exact and _LABEL.search(text, max(0, m.start() - 40), m.start())
+        for m in _SUM.finditer(text)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """The user's words, ready to be compared with.
