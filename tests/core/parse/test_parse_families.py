@@ -54,6 +54,23 @@ def test_a_marker_in_a_fence_or_in_reasoning_is_none(family: str) -> None:
         assert parse(text, dialect="auto").calls == ()
 
 
+@each("opening", ["", "- ", "> ", "1. ", "**Tool:** ", "I call the tool: "])
+def test_a_call_in_a_code_span_counts_unless_it_stands_behind_a_word(opening: str) -> None:
+    assert calls(parse(f"{opening}`{HERMES}`", TOOLS)) == [("now", {})]
+    assert calls(parse(f"{opening}Write `{HERMES}`", TOOLS)) == []
+    asked = '<tool_call>{"name": "search", "arguments": {"query": "`x`"}}</tool_call>'
+    assert calls(parse(f"{opening}I will use `search`{asked}", TOOLS)) == [("search", {"query": "`x`"})]
+
+
+def test_a_tool_that_takes_nothing_may_lack_every_end_tag() -> None:
+    assert calls(parse("<tool_call>\n<function=now>\n", TOOLS)) == [("now", {})]
+    assert calls(parse("I would use <function=now>", TOOLS)) == []
+
+
+def test_a_final_message_to_somebody_is_the_answer() -> None:
+    assert parse("<|channel|>final to=everyone<|message|>Hello", TOOLS).final == "Hello"
+
+
 @each("family", FAMILIES)
 def test_an_unknown_tool_is_told_and_never_guessed(family: str) -> None:
     parsed = parse(ONE_CALL[family], TOOLS)

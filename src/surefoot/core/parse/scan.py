@@ -17,12 +17,13 @@ from surefoot.core.text.json import same_json
 from surefoot.types.dataclass import dataclass
 
 FENCES = (
-    r"(?P<inline>(?<!`)`{3,}+[^`\n]++`{3,}+|`(?:(?<=[^\s`]`)|(?<=[^\s`] `))(?=[<{]|\[TOOL)[^`\n]++`(?!`))"
+    r"(?P<inline>(?<!`)(?:`{3,}+[^`\n]++`{3,}+"
+    r"|`(?:[^`\n<{\[]++|(?:(?<=\w`)|(?<=\w `))(?:[<{]|\[TOOL)[^`\n]++)`(?!`)))"
     r"|(?P<fence>(?<!`)`{3,}+(?=[^`\n]*+$)|^[ \t]*+~{3,}+(?=[^\n]*+$))"
 )
-"""The opening of a code fence (`fence`); or code on one line (`inline`), a fence or what may be a call among words.
+"""The opening of a code fence (`fence`); or code on one line (`inline`).
 
-Compile with MULTILINE.
+That is a fence, or a span that holds no call or stands behind a word, such as "use". Compile with MULTILINE.
 """
 
 FENCE = re.compile(FENCES, re.MULTILINE)

@@ -22,8 +22,8 @@ from surefoot.types.reply import Fault, ReplyWarning
 from surefoot.types.tools import ToolSpec
 
 _EMPTY_WORDS = frozenset({"", "none", "n/a", "null", "nil", "无", "無", "{}", "()", "empty", "-"})
-_NO_OBJECT = re.compile(r"\{\s*+\w++\s++\w")
-"""What may stand in braces and is no attempt at an object: words, with no colon behind the first."""
+_NO_OBJECT = re.compile(r"\{\s*+\w++(?:\s++[^\s:{}]++)++\s*+\}\s*+\Z")
+"""What may stand in braces and is no attempt at an object: words, with no colon among them."""
 _PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`"}
 
 

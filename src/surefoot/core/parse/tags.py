@@ -30,6 +30,7 @@ from surefoot.core.parse.marks import (
     past_deliverable,
     tool_call_family,
 )
+from surefoot.core.parse.toolset import takes_nothing
 from surefoot.types.dataclass import dataclass
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 
@@ -217,7 +218,7 @@ class _ToolCalls:
             opened += 1
         if opened > 1:
             self.warnings.add("repaired_tags")
-        draft, end = self._function(at) if kind == "qwen3_xml" else self._glm(at)
+        draft, end = self._function(at, is_wrapped=opened > 0) if kind == "qwen3_xml" else self._glm(at)
         for _ in range(opened):
             if text.startswith(TOOL_CALL_END, close := scan.skip_blanks(text, end)):
                 end = close + len(TOOL_CALL_END)
@@ -236,7 +237,7 @@ class _ToolCalls:
                     pairs[waiting.pop()] = tag.start()
         return self._pairs[opening].get(opened, -1)
 
-    def _function(self, at: int) -> tuple[Draft, int]:
+    def _function(self, at: int, *, is_wrapped: bool) -> tuple[Draft, int]:
         """`<function=NAME>` with its parameters; missing closers are tolerated where nothing else can be missing."""
         text, reading = self._text, self._reading
         opening = _FUNCTION.match(text, at)
@@ -271,7 +272,8 @@ class _ToolCalls:
             arguments[key] = made
         end = past_closer(text, at, _END_OF_FUNCTION, self.seek, self.warnings)
         rest = scan.skip_blanks(text, at)
-        if not arguments and not text.startswith(_END_OF_FUNCTION, rest):
+        is_whole = is_wrapped and rest >= len(text) and not reading.cut and takes_nothing(tool)
+        if not arguments and not is_whole and not text.startswith(_END_OF_FUNCTION, rest):
             kind: FaultKind = "truncated" if rest >= len(text) else "malformed_arguments"
             return Draft(name, fault=Fault(kind, f"expected parameters, got {text[rest : rest + 60]!r}", name)), end
         # more than the closer may be missing if it was cut, or ends inside a tag

@@ -44,7 +44,7 @@ def read_harmony(text: str, start: int, reading: Reading) -> Found:
         end = stop
         if channel_name == "analysis":
             pass
-        elif name:
+        elif name and (channel is None or channel_name != "final"):
             read = arguments_at(text, body, _ENDS[:4], reading, name, seek=seek)
             drafts.append(read.draft(name))
             warnings |= read.warnings
