@@ -169,4 +169,4 @@ def test_an_empty_journal_has_no_moves() -> None:
 def test_only_calls_wait_for_the_disk_and_only_dangerous_ones_for_the_platter() -> None:
     state = fold((replied(1, ("look", {}), ("send", {}), ("save", {})),), begun({}, {}))
     moves = (Think(1), Act("1.0"), Act("1.1"), Act("1.2"), Record((ev.RunEnded(Completed("x")),)))
-    assert [durability(move, state) for move in moves] == ["soon", "written", "synced", "written", "soon"]
+    assert [durability(move, state) for move in moves] == ["soon", "written", "synced", "written", "written"]

@@ -266,6 +266,8 @@ def durability(move: moves.Move, state: State) -> Durability:
             return "written" if call and call.spec and call.spec.may_repeat else "synced"
         case moves.Within(step_id, _, inner) if state.planning is not None and step_id in state.planning.children:
             return durability(inner, state.planning.children[step_id])
+        case moves.Record((RunEnded(),)):
+            return "written"
         case _:
             return "soon"
 
