@@ -9,7 +9,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from glob import escape
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -22,7 +22,7 @@ from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, JournalOption
 from surefoot.cli.setup import closed_after, journal_hint, journal_path, open_journal, user_name, with_journal
 from surefoot.journal.memory import DATABASES
-from surefoot.journal.prune import Wanted, due, prune
+from surefoot.journal.prune import PRUNED, Wanted, due, prune
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.transfer import MOST, copy, pieces_in, take_in
 from surefoot.journal.upkeep import RunFault, faults_of
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from surefoot.journal.postgres_server import Tables
 
 _EVERY_S = 2.0
+_BESIDE = re.compile(rf"\.({PINS}|{PATHS}|{PRUNED}-\d+)\.json")  # and nothing of a copy, such as JOURNAL.day1.pins.json
 
 app = typer.Typer(
     help="Maintain a journal: back it up, verify it, copy it, remove old runs, decide about lost records.",
@@ -58,11 +59,20 @@ def backup(
 ) -> None:
     """Copy the journal to FILE, even while runs are being driven, and verify the copy."""
     path = _there(journal)
+    if stale := next(iter(_beside(file).values()), None):
+        raise UsageError(f"{stale} is there already; remove it, or name another file")
     faults = backed_up(path, file.absolute())
-    for beside in path.parent.glob(f"{escape(path.name)}.*.json"):  # pins, paths, what was pruned
-        shutil.copy(beside, file.with_name(file.name + beside.name.removeprefix(path.name)))
+    for end, beside in _beside(path).items():
+        with suppress(FileNotFoundError):  # it was there a moment ago
+            shutil.copy(beside, file.with_name(file.name + end))
     put(stdout(), [Line(f"copied to {visible(str(file))}; keep it with all files that begin with its name")])
     _report(faults)
+
+
+def _beside(path: Path) -> dict[str, Path]:
+    """The files beside a journal that its heads are not, by what follows its name."""
+    ends = {one.name.removeprefix(path.name): one for one in path.parent.glob(f"{escape(path.name)}.*.json")}
+    return {end: one for end, one in ends.items() if _BESIDE.fullmatch(end)}
 
 
 @app.command(name="verify")

@@ -23,6 +23,9 @@ from surefoot.types.ports import EVERY_RUN, JournalStore, RunSummary
 
 T = TypeVar("T")
 
+PRUNED = "pruned"
+"""The name, before `-YEAR`, under which it stands beside the runs which of them were taken out."""
+
 _PIECE = 1_000
 """Runs that are noted at once."""
 _AT_ONCE = 4
@@ -81,7 +84,7 @@ async def prune(store: JournalStore, runs: Mapping[str, int], by: str) -> AsyncI
         ends = {run_id: end for run_id, end in zip(piece, read, strict=True) if end}
         now = time.time()
         told = {run_id: {"hash": end, "by": by, "at": now} for run_id, end in ends.items()}
-        name = f"pruned-{time.gmtime(now).tm_year}"
+        name = f"{PRUNED}-{time.gmtime(now).tm_year}"
         await amend(store.side, name, lambda was, told=told: _dump({**_read(was), **told}))
         deleted = await _each(list(ends), lambda run_id, ends=ends: _is_deleted(store, run_id, ends[run_id]))
         left = list[str]()
