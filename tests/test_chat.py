@@ -168,7 +168,13 @@ async def test_a_run_that_has_not_ended_cannot_be_followed() -> None:
 
 
 async def test_of_two_turns_sent_at_once_one_has_to_wait() -> None:
-    chat = Agent(ScriptedModel(["one", "two"])).chat("c")
+    replies = iter(["one", "two"])
+
+    async def think(_: ModelRequest) -> Scripted:
+        await asyncio.sleep(0.1)  # the run is being driven when the other is sent
+        return next(replies)
+
+    chat = Agent(FunctionModel(think)).chat("c")
     sent = await asyncio.gather(chat.send("first"), chat.send("second"), return_exceptions=True)
     told = "chat 'c' has just begun another turn; send this once it ends"
     assert sorted(str(one) for one in sent if isinstance(one, UsageError)) == [told]

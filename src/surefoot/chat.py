@@ -12,7 +12,7 @@ from surefoot.core.state.state import EMPTY, State
 from surefoot.run import Out, Out_co, Run, Stream, stream_of
 from surefoot.runtime.world import Watch
 from surefoot.types.attachments import Attached
-from surefoot.types.errors import RunExists, UsageError
+from surefoot.types.errors import LeaseLost, RunBusy, RunExists, UsageError
 from surefoot.types.ports import JournalStore, ServiceKey
 from surefoot.types.task import Task
 
@@ -52,7 +52,9 @@ class Chat(Generic[Out_co]):
         run_id = self._id(number + 1)
         try:
             return await self._run(task, run_id=run_id, history=history, watch=watch, stream=stream, **options)
-        except RunExists as error:  # somebody was quicker
+        except LeaseLost:  # a turn of its own, which another has taken up
+            raise
+        except (RunBusy, RunExists) as error:  # somebody was quicker
             raise UsageError(f"chat {self.id!r} has just begun another turn; send this once it ends") from error
 
     def send_sync(self, task: str | Task, *, watch: Watch | None = None, **options: Unpack[TurnOptions]) -> Run[Out_co]:
