@@ -24,12 +24,13 @@ def test_runs_go_to_another_journal_by_a_file(surefoot: Command, finished: str, 
     told = surefoot("export", finished[:6], "--form", "journal", "--output", str(file))
     assert (told.code, told.out, told.err) == (0, "", f"written to {file}\n")
     assert json.loads(file.read_text(encoding="utf-8").splitlines()[0])["runs"] == 1
-    for _ in range(2):  # again changes nothing
+    for mark in ("", "\ufeff"):  # again changes nothing
+        file.write_text(mark + file.read_text(encoding="utf-8"), encoding="utf-8")
         told = surefoot("import", str(file), "--journal", str(other))
         assert (told.code, told.out) == (0, "imported 1 run\n")
     assert replayed(surefoot, finished, other)
     printed = surefoot("export", finished, "--form", "journal", "--journal", str(other)).out
-    assert printed == file.read_text(encoding="utf-8")
+    assert printed == file.read_text(encoding="utf-8-sig")
 
 
 def test_of_a_file_that_is_torn_nothing_is_imported(surefoot: Command, finished: str, tmp_path: Path) -> None:
@@ -39,8 +40,10 @@ def test_of_a_file_that_is_torn_nothing_is_imported(surefoot: Command, finished:
     told = surefoot("import", str(file), "--journal", str(other))
     assert (told.code, told.out) == (1, "")
     assert f"line {len(lines)} cannot be imported" in told.err
-    file.write_text("", encoding="utf-8")  # what a pipe gives whose other end failed
-    assert surefoot("import", str(file), "--journal", str(other)).err.startswith("surefoot: there is nothing to import")
+    for nothing in ("", "\n \n"):  # what a pipe gives whose other end failed
+        file.write_text(nothing, encoding="utf-8")
+        told = surefoot("import", str(file), "--journal", str(other))
+        assert told.err.startswith("surefoot: there is nothing to import")
     assert not other.exists()
 
 
@@ -55,6 +58,14 @@ def test_a_journal_is_copied_with_what_lies_beside_it(surefoot: Command, finishe
     HOME.with_name("journal.db.pins.json").write_text('{"t": {"pin": "x"}}', encoding="utf-8")
     assert surefoot("journal", "backup", "back.up").code == 0
     assert Path("back.up.pins.json").read_text(encoding="utf-8") == '{"t": {"pin": "x"}}'
+    for day in ("1", "2"):  # a backup beside the journal is none of its files
+        assert surefoot("journal", "backup", f"{HOME}.day{day}").code == 0
+    beside = [one.name for one in HOME.parent.glob("*.json")]
+    assert sorted(beside) == ["journal.db.day1.pins.json", "journal.db.day2.pins.json", "journal.db.pins.json"]
+    Path("new.db.paths.json").touch()  # which would be restored
+    told = surefoot("journal", "backup", "new.db")
+    assert (told.code, Path("new.db").exists()) == (2, False)
+    assert told.err == "surefoot: new.db.paths.json is there already; remove it, or name another file\n"
     for _ in range(2):
         told = surefoot("journal", "copy", str(HOME), str(other))
         assert (told.code, told.err) == (0, "")

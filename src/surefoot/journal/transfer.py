@@ -152,18 +152,20 @@ async def lines_of(store: JournalStore, run_ids: Sequence[str]) -> AsyncIterator
 
 def pieces_in(lines: Iterable[str]) -> Iterator[Piece]:
     """What lines hold, each proven against those before it. Raises `JournalError`, which names the line."""
-    reader, number = _Lines(), 0
+    reader, number, first = _Lines(), 0, 0
     try:
         for number, text in enumerate(lines, 1):  # the last one is named
-            if (piece := reader.take(json.loads(text), is_first=number == 1)) is not None:
-                yield piece
+            if said := text.strip("\ufeff \t\r\n"):  # some shells and editors put a mark before the first line
+                first = first or number
+                if (piece := reader.take(json.loads(said), is_first=number == first)) is not None:
+                    yield piece
         if (piece := reader.last()) is not None:
             yield piece
     except (AttributeError, KeyError, TypeError, ValueError, JournalError) as error:
         told = f"{type(error).__name__}: {error}" if isinstance(error, AttributeError | KeyError | TypeError) else error
         raise JournalError(f"line {number} cannot be imported: {told}; export the runs again") from error
-    if not number:
-        raise JournalError("there is nothing to import: no line was read; export the runs again")
+    if not first:
+        raise JournalError("there is nothing to import: the lines are empty; export the runs again")
 
 
 async def take_in(store: JournalStore, lines: Iterable[str]) -> AsyncIterator[Moved]:
