@@ -46,7 +46,8 @@ def bound_tools(
     for one in tools:
         is_tool = isinstance(one, FunctionTool) or hasattr(one, "spec")
         if not is_tool and not callable(given := cast("object", one)):  # misuse is told
-            raise ConfigError("tools", given, "give functions or tools, such as [look_up]")
+            how = "give functions or tools, such as [look_up]; servers go in mcp=[…], and an agent is agent.as_tool(…)"
+            raise ConfigError("tools", "", f"{type(given).__name__} is neither a function nor a tool; {how}")
         made = cast("Tool", one) if is_tool else as_tool(cast("Callable[..., object]", one))
         if isinstance(made, FunctionTool):
             made = cast("FunctionTool[..., object]", made).bound(services.keys())  # of whatever function
