@@ -1,4 +1,4 @@
-// What every view of a run has: its head, states, actions and figures.
+// What every view of a run has.
 
 import { html } from "./vendor/lit-html.js";
 import { bytes, enc, get, say, send } from "./api.js";
