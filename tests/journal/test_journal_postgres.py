@@ -307,17 +307,13 @@ async def test_a_run_can_be_taken_up_at_once_after_its_driver_was_killed_here(
     await run.append([CallStarted("c2")], "written")
 
 
-async def test_a_claim_whose_answer_was_lost_or_that_nobody_follows_up_is_made_again(
-    store: PostgresJournal, postgres_url: str
-) -> None:
+async def test_a_claim_whose_answer_was_lost_is_made_again(store: PostgresJournal, postgres_url: str) -> None:
     run = await store.open("r1", create=True)
     await run.append([replace(started(), agent="clerk")])
     await run.release()
     does(postgres_url, "UPDATE surefoot.run SET owner = (SELECT token FROM surefoot.owner), ready_at = NULL, fence = 1")
-    assert [(one.run_id, one.fence) for one in await store.claim(["clerk"], 5, 0.5)] == [("r1", 2)]
+    assert [(one.run_id, one.fence) for one in await store.claim(["clerk"], 5, 30.0)] == [("r1", 2)]
     assert await store.claim(["clerk"], 5, 30.0) == []
-    await asyncio.sleep(0.6)  # its lease is over, and nobody has opened it
-    assert [(one.run_id, one.fence) for one in await store.claim(["clerk"], 5, 30.0)] == [("r1", 3)]
 
 
 async def test_a_claim_looks_at_no_run_but_those_it_takes(store: PostgresJournal, postgres_url: str) -> None:
