@@ -106,6 +106,30 @@ async def test_many_runs_are_driven_side_by_side_up_to_a_limit(store: JournalSto
     await agent.aclose()
 
 
+async def test_runs_that_wait_for_a_place_are_let_go_when_they_are_left(store: JournalStore) -> None:
+    begun, going = asyncio.Event(), asyncio.Event()
+
+    @tool(effect="read")
+    async def wait(what: str) -> str:
+        """Wait."""
+        begun.set()
+        await going.wait()
+        return what
+
+    one = Agent(ScriptedModel([calls(("wait", {"what": "it"})), "Done."]), tools=[wait], journal=store, name="clerk")
+    agent = replace(one, max_concurrent_runs=1)
+    for name in ("r1", "r2"):
+        await agent.start("wait", run_id=name)
+    worker = Worker(store, {"clerk": agent}, most=2)
+    running = asyncio.create_task(worker.run())
+    await begun.wait()
+    assert await store.claim(("clerk",), 2, 30.0) == []
+    running.cancel()
+    await asyncio.wait([running])
+    assert {one.run_id for one in await store.claim(("clerk",), 2, 30.0)} == {"r1", "r2"}
+    await agent.aclose()
+
+
 async def test_a_run_that_waits_is_let_go_and_taken_up_when_its_question_is_answered(store: JournalStore) -> None:
     script = [calls(("ask_first", {"what": "mail"})), "Sent."]
     agent = Agent(ScriptedModel(script), tools=[ask_first], journal=store, name="clerk")

@@ -55,7 +55,10 @@ class Driver(Voice[Out_co]):
         """
         given = services_of(self._services, None)
         journal = partial(self._store.open, claimed.run_id, fence=claimed.fence)
-        async with self._admission.place(), Opened(await journal(), self._store) as opened:
+        async with (
+            Opened(await journal(), self._store) as opened,
+            self._admission.place(),
+        ):  # opened: its lease is renewed
             state, first, words = await self.take_up(opened, claimed, by)
             if first is None:
                 return await at_rest(opened, words, Run.of(state, read=self._shape))

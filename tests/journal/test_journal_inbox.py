@@ -127,6 +127,17 @@ async def test_a_run_is_claimed_once_by_whoever_serves_its_agent(store: JournalS
     assert [one.fence > 3 for one in await claimed(store)] == [True]
 
 
+async def test_a_claim_that_is_not_opened_ends_with_its_lease(store: JournalStore) -> None:
+    await queue(store, "r1")
+    assert [one.fence for one in await store.claim((CLERK,), 1, 0.0)] == [1]
+    await store.renew(30.0)  # that is for runs that are driven
+    await asyncio.sleep(0.01)
+    assert [one.fence for one in await claimed(store)] == [2]
+    with pytest.raises(LeaseLost):
+        await store.open("r1", fence=1)
+    await (await store.open("r1", fence=2)).release()
+
+
 async def test_a_run_that_is_being_opened_is_neither_claimed_nor_opened_again(store: JournalStore) -> None:
     await queue(store, "r1")
     (one,) = await claimed(store)
@@ -164,6 +175,8 @@ async def test_runs_of_a_driver_that_is_gone_are_claimed_before_all_that_wait(
     for name in ("r1", "r2", "r3"):
         await queue(here, name)
     assert [one.run_id for one in await claimed(here, limit=2)] == ["r1", "r2"]
+    for name in ("r1", "r2"):
+        await here.open(name, fence=1)
     await here.renew(0.0)
     assert [(one.run_id, one.is_takeover) for one in await claimed(there)] == [
         ("r1", True),

@@ -36,7 +36,7 @@ async def queue(store: JournalStore, run_id: str, **changes: object) -> None:
 
 
 async def taken(here: JournalStore, there: JournalStore) -> None:
-    """What one store has claimed, the other takes over, as if the first had slept for long."""
+    """What one store drives, the other takes over, as if the first had slept for long."""
     await here.renew(-1.0)
     assert [one.is_takeover for one in await there.claim((CLERK,), 1, 30.0)] == [True]
 

@@ -209,18 +209,18 @@ class MemoryJournal:
         used = {one for log in logs for row in log.rows(0, None) for one in references(row.body)}
         return sum(len(self._blobs.pop(digest)) for digest in self._blobs.keys() - used)
 
-    async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:  # noqa: ARG002  # who dies takes all runs along
+    async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
         now, found = time.time(), list[Claimed]()
         with self._making:
             ready = [log for log in self._logs.values() if log.ready_at is not None and log.ready_at <= now]
             own = (one for one in ready if one.summary.agent in agents and not one.summary.outer)
             for log in sorted(own, key=attrgetter("ready_at"))[:limit]:
-                log.ready_at = None
+                log.ready_at = now + lease_s  # until it is opened
                 fence = self._fences[log.run_id] = self._fences.get(log.run_id, 0) + 1
                 found.append(Claimed(log.run_id, log.summary.agent, fence))
         return found
 
-    async def renew(self, lease_s: float) -> Collection[str]:  # noqa: ARG002  # as above
+    async def renew(self, lease_s: float) -> Collection[str]:  # noqa: ARG002  # who dies takes all runs along
         return ()
 
     async def aclose(self) -> None:

@@ -205,7 +205,8 @@ class PostgresJournal:
         at = await self._at_work()
         async with at.taking:
             found = await at.inbox.claim(agents, limit, lease_s, at.held)
-            at.claimed |= {one.run_id: number for number, one in found.items()}
+            until = at.loop.time() + lease_s  # whoever claimed one and left before opening it would keep it for good
+            at.claimed |= {one.run_id: (number, until) for number, one in found.items()}
         return list(found.values())
 
     async def renew(self, lease_s: float) -> Collection[str]:

@@ -39,7 +39,7 @@ class OpenDatabase:
         self.pid = os.getpid()
         self.token = new_token()
         self.driven: dict[str, PostgresRun] = {}
-        self.claimed: dict[str, int] = {}
+        self.claimed: dict[str, tuple[int, float]] = {}
         self.opening: dict[str, int] = {}
         self.taking = asyncio.Lock()
         self.database = Database(url)
@@ -64,7 +64,7 @@ class OpenDatabase:
         if run_id in self.driven or run_id in self.opening:
             raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
         is_claimed = run_id in self.claimed
-        self.opening[run_id] = self.claimed.pop(run_id, 0)
+        self.opening[run_id], _ = self.claimed.pop(run_id, (0, 0.0))
         try:
             if not is_claimed:
                 await self.inbox.live(_LEASE_S)
@@ -86,7 +86,8 @@ class OpenDatabase:
     def held(self) -> Sequence[int]:
         """The numbers of the runs that are driven here, will be, or still are in the database: none is claimed here."""
         driven = (run.line.number for run in self.driven.values())
-        return (*driven, *self.claimed.values(), *self.opening.values(), *self.writer.leaving)
+        claimed = (number for number, until in self.claimed.values() if until > self.loop.time())
+        return (*driven, *claimed, *self.opening.values(), *self.writer.leaving)
 
     async def _take(self, run_id: str, claimed: int | None, *, is_new: bool) -> Line:
         found = await self.reader.find(run_id)

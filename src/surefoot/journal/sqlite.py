@@ -274,7 +274,8 @@ class SqliteJournal:
 
     async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
         file = self._flushed_to_write()
-        return file.inbox.claim(file.token, agents, limit, lease_s, file.is_alive)
+        driven = [run.number for run in file.driven.values()]
+        return file.inbox.claim(file.token, agents, limit, lease_s, file.is_alive, driven=driven)
 
     async def renew(self, lease_s: float) -> Collection[str]:
         file = self._file_to_write()

@@ -8,6 +8,7 @@ its lease adds nothing any more. Source: spec/scale.md, sections 2 and 4.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -27,11 +28,14 @@ WHERE run.ready_at<=? AND run.owner='' AND summary.agent IN ({})
 AND json_extract(CAST(summary.body AS TEXT), '$.outer')='' ORDER BY run.ready_at, run.number LIMIT ?"""
 _DRIVEN = """
 SELECT run.number, run.run_id, summary.agent, run.owner, run.lease_until FROM run JOIN summary ON summary.run=run.number
-WHERE run.owner<>'' AND run.owner<>? AND summary.agent IN ({})
+WHERE run.owner<>'' AND run.number NOT IN (SELECT value FROM json_each(?)) AND summary.agent IN ({})
 AND (summary.status='running' OR EXISTS (SELECT 1 FROM word WHERE word.run=run.number AND outcome=''))
 AND json_extract(CAST(summary.body AS TEXT), '$.outer')='' ORDER BY run.number"""
 _IS_READY = "UPDATE run SET ready_at=min(:now, coalesce(ready_at, :now)) WHERE number=:run AND owner=''"
 _CLAIM = "UPDATE run SET owner=?, fence=fence+1, lease_until=?, ready_at=NULL WHERE number=? RETURNING fence"
+_RENEW = """
+UPDATE run SET lease_until=? WHERE owner=? AND lease_until IS NOT NULL
+AND number IN (SELECT value FROM json_each(?))"""
 
 _TAKE = """
 UPDATE run SET lease_until=iif(owner=:token OR :fence IS NOT NULL, lease_until, NULL), owner=:token, ready_at=NULL,
@@ -75,12 +79,22 @@ class Inbox:
         return [run for run in runs if run in waiting]
 
     def claim(
-        self, token: str, agents: Collection[str], limit: int, lease_s: float, is_alive: Callable[[str], bool]
+        self,
+        token: str,
+        agents: Collection[str],
+        limit: int,
+        lease_s: float,
+        is_alive: Callable[[str], bool],
+        *,
+        driven: Collection[int],
     ) -> list[Claimed]:
+        """Take up to so many runs; its own that are not `driven`, once their leases are over, as others would."""
         names, marks, now = tuple(agents), ",".join("?" * len(agents)), time.time()
         with translate_errors(self._path), transaction(self._db):
             taken, lives = list[tuple[int, str, str, bool]](), dict[str, bool]()
-            for number, run_id, agent, owner, until in self._db.execute(_DRIVEN.format(marks), (token, *names)):
+            for number, run_id, agent, owner, until in self._db.execute(
+                _DRIVEN.format(marks), (json.dumps([*driven]), *names)
+            ):
                 if len(taken) >= limit:
                     break
                 if owner not in lives:
@@ -96,9 +110,7 @@ class Inbox:
 
     def renew(self, token: str, driven: Mapping[int, str], lease_s: float) -> list[str]:
         with translate_errors(self._path), transaction(self._db):
-            self._db.execute(
-                "UPDATE run SET lease_until=? WHERE owner=? AND lease_until IS NOT NULL", (time.time() + lease_s, token)
-            )
+            self._db.execute(_RENEW, (time.time() + lease_s, token, json.dumps([*driven])))
             own = {number for (number,) in self._db.execute("SELECT number FROM run WHERE owner=?", (token,))}
         return [run_id for number, run_id in driven.items() if number not in own]
 

@@ -392,7 +392,7 @@ class JournalStore(Archive, Protocol):
         ...
 
     async def renew(self, lease_s: float) -> Collection[str]:
-        """Extend the leases of all runs that this store has claimed; gives those that others have taken."""
+        """Extend the leases of all claimed runs that this store drives; gives those that others have taken."""
         ...
 
     async def aclose(self) -> None:
