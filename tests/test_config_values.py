@@ -17,6 +17,7 @@ from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import ConfigError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.knowledge import ConventionsConfig
+from surefoot.types.messages import ModelSettings
 from surefoot.types.plan import PlanConfig
 from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
 from surefoot.types.progress import StepIterationConfig
@@ -130,6 +131,18 @@ BAD: Mapping[Kind, Mapping[str, Values]] = {
         "declared": MAPPING,
         **dict.fromkeys(("cedar", "user", "judge"), (None, 3, [], {})),
     },
+    ModelSettings: {
+        **dict.fromkeys(("temperature", "price_in", "price_out"), (-0.1, True, "1", [], HUGE, NAN, INF)),
+        "top_p": SHARE[:-1],
+        "max_output_tokens": COUNT,
+        "seed": COUNT[1:],
+        "reasoning_effort": (3, [], {}),
+        "stop": TEXTS,
+        **dict.fromkeys(("connect_timeout_s", "between_tokens_timeout_s"), SECONDS),
+        **dict.fromkeys(("first_token_timeout_s", "request_timeout_s"), SECONDS[:-1]),
+        "attempts": (0, None, *COUNT),
+        "extra": MAPPING,
+    },
     ConventionsConfig: {
         "root": ("a\0b", *WORD),
         "files": (*TEXTS, ["a/b"], [""], [".."], {"AGENTS.md"}),
@@ -181,6 +194,12 @@ def test_json_of_another_shape_or_with_an_unknown_field_is_refused(
     for data in (None, 3, "x", [], [1], {"nope": 1}, {1: 2}, {None: None}):
         with pytest.raises(ConfigError):
             kind.from_json(data)
+
+
+@pytest.mark.parametrize("given", [None, 3, {"temperature": 0}, {"solo": {"temperature": 0}}, {"solo": None}])
+def test_settings_of_a_model_are_refused_where_they_are_given(given: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^settings=.*: give a ModelSettings"):
+        Agent(ScriptedModel([]), settings=given)
 
 
 @pytest.mark.parametrize("given", ["enforce", {"mode": "enforce"}, 1])

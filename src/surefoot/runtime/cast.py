@@ -23,6 +23,7 @@ from surefoot.types.events import Event, ModelTraitLearnt, Speaker
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.ports import Model
+from surefoot.types.settings import of_type
 
 Thinking = Literal["auto", "states", "plain", "none"]
 """How `mono` and the Thinker of `dual` are asked to think (spec/reasoners.md, section 6): in marked states, in plain
@@ -286,6 +287,8 @@ def by_role(
     """
     roles = (*ROLES[reasoner], *_NAMED_IN)
     of_role = settings if isinstance(settings, Mapping) else dict.fromkeys(roles, settings)
+    for one in of_role.values():
+        of_type(ModelSettings)("settings", one)
     if unknown := [
         role for given in (model, settings) if isinstance(given, Mapping) for role in given if role not in roles
     ]:

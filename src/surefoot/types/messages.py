@@ -7,6 +7,7 @@ from typing import Literal
 
 from surefoot.types.attachments import Attachment
 from surefoot.types.dataclass import dataclass, field
+from surefoot.types.settings import Settings, fits, is_number, or_none, seconds, setting, share, text, texts, whole
 from surefoot.types.tools import Catalogue
 from surefoot.types.usage import Usage
 
@@ -65,29 +66,38 @@ class ModelMessage:
         return kept[1]
 
 
+_UNSENT = "the default of the server"
+_amount = fits(lambda value: is_number(value) and value >= 0, "give a number of at least 0")
+_whole = fits(lambda value: isinstance(value, int) and is_number(value), "give a whole number")
+
+
 @dataclass(frozen=True, slots=True)
-class ModelSettings:
+class ModelSettings(Settings):
     """What a request asks of a model. `None` is not sent; `0` is a value and is sent.
 
     Times in seconds, those of `None` as `patience` has them. Attempts that get no sign of life take together no longer
-    than one may, or than one may by default. `price_in` and `price_out`: US dollars a million tokens, where the server
-    tells no cost. `extra` goes into the request body as it is.
+    than one may, or than one may by default. `price_in` and `price_out`: US dollars a million tokens, where the reply
+    tells no cost. `extra` goes into the request body as it is. Raises `ConfigError` for what a field cannot be.
     """
 
-    temperature: float | None = None
-    top_p: float | None = None
-    max_output_tokens: int | None = None
-    seed: int | None = None
-    reasoning_effort: str | None = None
-    stop: tuple[str, ...] = ()
-    connect_timeout_s: float = 10.0
-    first_token_timeout_s: float | None = None
-    between_tokens_timeout_s: float = 60.0
-    request_timeout_s: float | None = None
-    attempts: int = 3
-    price_in: float | None = None
-    price_out: float | None = None
-    extra: Mapping[str, object] = field(default_factory=dict[str, object])
+    temperature: float | None = setting(None, or_none(_amount, _UNSENT), "how freely it chooses its words")
+    top_p: float | None = setting(None, or_none(share, _UNSENT), "share of the likeliest words that it chooses from")
+    max_output_tokens: int | None = setting(None, or_none(whole(0), _UNSENT), "tokens of one reply")
+    seed: int | None = setting(None, or_none(_whole, _UNSENT), "for replies that repeat")
+    reasoning_effort: str | None = setting(None, or_none(text, _UNSENT), "how much it reasons, in the server's words")
+    stop: tuple[str, ...] = setting((), texts, "texts that end a reply")
+    connect_timeout_s: float = setting(10.0, seconds, "for a connection")
+    first_token_timeout_s: float | None = setting(None, or_none(seconds, "`patience`"), "for the first token")
+    between_tokens_timeout_s: float = setting(60.0, seconds, "from one token to the next")
+    request_timeout_s: float | None = setting(None, or_none(seconds, "`patience`"), "for a whole reply")
+    attempts: int = setting(3, whole(1), "tries of one request")
+    price_in: float | None = setting(None, or_none(_amount, "not known"), "US dollars a million input tokens")
+    price_out: float | None = setting(None, or_none(_amount, "not known"), "US dollars a million output tokens")
+    extra: Mapping[str, object] = setting(
+        dict[str, object],
+        fits(lambda value: isinstance(value, Mapping), "give a mapping, such as {}"),
+        "fields besides",
+    )
 
     def cost_of(self, used_in: int, used_out: int) -> float | None:
         """US dollars for so many tokens, in and out; None where no price is given."""
