@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from records import events_of
-from surefoot import Agent, Budget, LoopConfig, MemoryJournal, ModelMessage, ModelSettings, Task, UsageError, tool
+from surefoot import (
+    Agent,
+    Budget,
+    LoopConfig,
+    MemoryJournal,
+    ModelMessage,
+    ModelService,
+    ModelSettings,
+    Task,
+    UsageError,
+    tool,
+)
 from surefoot.core.loop.fold import fold
 from surefoot.models.names import resolve
 from surefoot.testing.cassette import Cassette
@@ -15,7 +27,7 @@ from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.errors import ModelError, ModelRefused, ModelUnreachable
 from surefoot.types.events import Event, ModelFailed
-from surefoot.types.messages import Emit, ModelRequest, Reset, TextDelta, Usage
+from surefoot.types.messages import CallMode, Emit, ModelRequest, Reset, TextDelta, Usage
 from surefoot.types.plan import PlanStep
 
 pytestmark = pytest.mark.anyio
@@ -146,6 +158,29 @@ async def test_a_limit_of_cost_needs_prices() -> None:
     message = ModelMessage("assistant", "", tuple(calls(("look", {"at": "x"})).calls), usage=Usage(1, 1))
     run = await Agent(FunctionModel(lambda _: message), [look], config=config, settings=own).run("Look on and on")
     assert (run.reason, run.requests) == ("cost", 1)
+
+
+class Own:
+    """A wire of a user's own, which tells tokens and no cost."""
+
+    name = "house:own"
+    modes: tuple[CallMode, ...] = ("native",)
+    traits: Mapping[str, str] = {}
+
+    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:  # noqa: ARG002  # the port
+        return ModelMessage("assistant", "", calls(("look", {"at": "x"})).calls, usage=Usage(1, 1))
+
+    async def aclose(self) -> None: ...
+
+
+async def test_prices_of_the_settings_count_for_a_wire_of_ones_own() -> None:
+    config, prices = LoopConfig(budget=Budget(max_cost_usd=1.0)), ModelSettings(price_in=1_000_000.0)
+    with pytest.raises(UsageError, match="no price is known for house:own"):
+        await Agent(Own(), [look], config=config).run("Look on and on")
+    run = await Agent(Own(), [look], config=config, settings=prices).run("Look on and on")
+    assert (run.reason, run.requests, run.usage.cost_usd) == ("cost", 1, 1.0)
+    asked = ModelService(Own(), settings=prices)
+    assert (await asked.generate("", [ModelMessage("user", "Look")])).usage.cost_usd == 1.0
 
 
 async def test_a_model_named_in_a_list_is_resolved_as_any_other() -> None:

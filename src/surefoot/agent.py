@@ -72,9 +72,6 @@ _BY_NAME = fits(lambda given: isinstance(given, Mapping), "give a mapping, such 
 _MADE_OF: Mapping[str, Check] = {
     "tools": _MANY,
     "instructions": text,
-    "settings": fits(
-        lambda given: isinstance(given, ModelSettings | Mapping | None), "give ModelSettings, or a mapping by role"
-    ),
     "journal": fits(
         lambda given: given is None or isinstance(given, str) or hasattr(given, "open"),
         "give a path, such as 'runs.db', a journal, or None for memory",

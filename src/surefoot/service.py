@@ -215,7 +215,8 @@ class ModelService(Held):
             self._cast.learn(ModelTraitLearnt(self.model.name, refused.trait, refused.value, refused.evidence))
             return await self._learning(asked, emit, left - 1)
         content = message.content or ""  # an adapter may be anybody's code
-        return replace(message, content=step_in_tags(content) if request.mode == "schema" else content)
+        content = step_in_tags(content) if request.mode == "schema" else content
+        return replace(message, content=content, usage=request.settings.priced(message.usage))
 
     def _fit(self, asked: ModelRequest) -> ModelRequest:
         """The request with what is known of the endpoint: tools on the wire, or in the text with the form of a call."""

@@ -135,11 +135,11 @@ NOT_FOR_ANOTHER = frozenset({"refused", "context_overflow"})
 
 def failed(world: World, state: State, role: str, error: ModelError, want: Want = "any") -> ModelFailed:
     """Why a model gave no reply, and which one goes on where another was named behind it."""
-    behind = None if error.kind in NOT_FOR_ANOTHER else world.cast.part(state, role).instead
+    part = world.cast.part(state, role)
+    behind = None if error.kind in NOT_FOR_ANOTHER else part.instead
     told, now_s = clean(str(error)), world.elapsed_s
-    return ModelFailed(
-        error.kind, told, error.attempts, role, error.usage, want, now_s, behind.known_speaker() if behind else None
-    )
+    used, then = part.settings.priced(error.usage), behind.known_speaker() if behind else None
+    return ModelFailed(error.kind, told, error.attempts, role, used, want, now_s, then)
 
 
 async def _proposed(world: World, kind: ProposalKind, about: str, state: State) -> Event:
@@ -172,7 +172,8 @@ async def _proposed(world: World, kind: ProposalKind, about: str, state: State) 
         case ModelError() as error:
             return failed(world, state, role, error)
         case message:
-            message = replace(message, content=clean(message.content), calls=(), opaque=())
+            used = part.settings.priced(message.usage)
+            message = replace(message, content=clean(message.content), calls=(), opaque=(), usage=used)
             return ProposalMade(kind, message, about, elapsed_s=world.elapsed_s)
 
 
@@ -221,7 +222,8 @@ class Asker:
         self.world = world
         self._state = state
         self._role = guard_role(state)
-        self._model = world.cast.part(state, self._role).model
+        self._part = world.cast.part(state, self._role)
+        self._model = self._part.model
         self._limit_s = config.stage_timeout_s
         self._usage = Usage()
         self._requests = 0
@@ -231,7 +233,8 @@ class Asker:
     def asking(self) -> Asking:
         """What it took so far."""
         failure = "; ".join(dict.fromkeys(self._failures))
-        return Asking(self._model.name, self._role, failure, self._usage, self.world.elapsed_s, self._requests)
+        used = self._part.settings.priced(self._usage)
+        return Asking(self._model.name, self._role, failure, used, self.world.elapsed_s, self._requests)
 
     async def ask(self, prompt: StagePrompt) -> Reply | None:
         """A reply that fits; None where there is none, for a reason that is kept."""
@@ -278,14 +281,14 @@ class Asker:
         return why
 
     async def _send(self, prompt: StagePrompt, messages: Sequence[ModelMessage], limit_s: float) -> ModelMessage:
-        part, speaker = self.world.cast.part(self._state, self._role), self._state.speakers[self._role]
+        speaker = self._state.speakers[self._role]
         held = self._has_schema and speaker.traits.get("json_schema") != "no"
         request = ModelRequest(
             self._state.prompts[prompt.template],
             tuple(messages),
             "schema" if held else "text",
             schema=(prompt.held or prompt.schema) if held else None,
-            settings=part.settings,
+            settings=self._part.settings,
             traits=speaker.traits,
             deadline_s=limit_s,
         )

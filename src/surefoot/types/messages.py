@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from surefoot.types.attachments import Attachment
-from surefoot.types.dataclass import dataclass, field
+from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.settings import Settings, fits, is_number, or_none, seconds, setting, share, text, texts, whole
 from surefoot.types.tools import Catalogue
 from surefoot.types.usage import Usage
@@ -104,6 +104,11 @@ class ModelSettings(Settings):
         if self.price_in is None and self.price_out is None:
             return None
         return (used_in * (self.price_in or 0.0) + used_out * (self.price_out or 0.0)) / 1_000_000
+
+    def priced(self, usage: Usage) -> Usage:
+        """The usage, with its cost by these prices where it tells none."""
+        cost = self.cost_of(usage.input_tokens, usage.output_tokens) if usage.cost_usd is None else None
+        return usage if cost is None else replace(usage, cost_usd=cost)
 
     def patience(self, *, near: bool = False) -> Patience:
         """How long a reply is waited for. By default 2 minutes for the first token and 10 for a whole reply.
