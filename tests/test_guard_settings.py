@@ -1,5 +1,7 @@
 """What a guard is told of a run, and where it cannot be: the kind of a step, the user, Cedar, a request alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from surefoot import Agent, LoopConfig, ModelService, Task, tool
@@ -86,5 +88,14 @@ async def test_a_word_turns_the_guard_on_and_it_is_given_once() -> None:
     declared = GuardConfig(declared={"send": Declared("read")})
     model = ScriptedModel([calls(("send", {"to": "eve@w.example"})), "done"])
     assert (await Agent(model, tools=[send], guard=declared).run("Send it to ann@x.example.")).status == "completed"
-    with pytest.raises(UsageError, match="given twice"):
-        Agent(model, tools=[send], guard=True, config=LoopConfig(guard=GuardConfig()))
+    with pytest.raises(UsageError, match="two guards"):
+        Agent(model, tools=[send], guard=True, config=LoopConfig(guard=declared))
+
+
+def test_the_guard_of_an_agent_can_be_read_and_goes_into_its_copies() -> None:
+    config, model = LoopConfig(guard=GuardConfig(strict=True)), ScriptedModel([])
+    assert (Agent(model).guard, Agent(model, guard=True).guard) == (None, GuardConfig())
+    agent = Agent(model, config=config)
+    assert agent.guard == replace(agent, name="copy").config.guard == GuardConfig(strict=True)
+    assert replace(agent, config=LoopConfig()).guard == GuardConfig(strict=True)
+    assert replace(agent, config=LoopConfig(), guard=False).guard is None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 import pytest
 
-from surefoot import Agent, ConfigError, Declared, GuardConfig, LoopConfig, MemoryJournal, tool
+from surefoot import Agent, ConfigError, Declared, GuardConfig, LoopConfig, MemoryJournal, UsageError, tool
 from surefoot.testing.models import ScriptedModel, calls
 
 pytestmark = pytest.mark.anyio
@@ -64,3 +65,52 @@ async def test_a_no_is_told_to_the_model() -> None:
 def test_an_unknown_word_is_an_error() -> None:
     with pytest.raises(ConfigError, match="approval='never': choose one of always, once"):
         tool(approval="never")(print)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] # the mistake is the case
+
+
+async def test_a_run_and_its_questions_stand_for_their_ids() -> None:
+    @tool(approval="always")
+    async def ship(item: str) -> str:
+        """Ship something."""
+        return item
+
+    agent = Agent(ScriptedModel([calls(("ship", {"item": "lamp"}), ("ship", {"item": "desk"})), "Done."]), [ship])
+    run = await agent.run("Order the lamp and the desk.")
+    lamp, desk = run.waiting
+    with pytest.raises(UsageError, match="is not the one that was shown"):
+        await agent.approve(run, replace(lamp, arguments={"item": "yacht"}), by="Ann")
+    await agent.approve(run, [lamp], by="Ann")
+    await agent.refuse(await agent.note(run, "Be quick.", by="Ann"), desk, by="Ann")
+    run = await agent.resume(run)
+    assert (run.answer, (await agent.fork(run, 1)).status) == ("Done.", "failed")  # the script is at its end
+    assert await agent.cancel(run, by="Ann") == run
+
+
+async def test_what_is_neither_a_run_nor_a_text_is_told_by_its_name() -> None:
+    """Whatever stands for a run, a call, or a person's words: no bare TypeError."""
+    wrong: Any = 3
+    agent = Agent(ScriptedModel(["Done."]))
+    run = await agent.run("Hello")
+    for resume in (
+        agent.resume(wrong),
+        agent.fork(wrong, 1),
+        agent.cancel(wrong, by="Ann"),
+        agent.run("Hi", run_id=wrong),
+    ):
+        with pytest.raises(UsageError, match="3 is neither a run nor the id of one"):
+            await resume
+    with pytest.raises(UsageError, match="3 is neither a run nor the id of one"):
+        await agent.run("Hello", history=wrong)
+    for field, said in (
+        ("call_id", agent.approve(run, wrong, by="Ann")),
+        ("call_id", agent.refuse(run, [wrong], by="Ann")),
+        ("call_id", agent.settle(run, wrong, "done", by="Ann")),
+        ("outcome", agent.settle(run, "1.0", wrong, by="Ann")),
+        ("result", agent.settle(run, "1.0", "done", by="Ann", result=wrong)),
+        ("reason", agent.refuse(run, "1.0", by="Ann", reason=wrong)),
+        ("text", agent.note(run, wrong, by="Ann")),
+        ("by", agent.cancel(run, by=wrong)),
+    ):
+        with pytest.raises(ConfigError, match=f"^{field}=3: "):
+            await said
+    with pytest.raises(ConfigError, match="id=3"):
+        agent.chat(wrong)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from surefoot.tools.signature import Inject
     from surefoot.types.attachments import Attachment
     from surefoot.types.config import Budget, LoopConfig
-    from surefoot.types.errors import ConfigError, JournalError, ModelError, SurefootError, UsageError
+    from surefoot.types.errors import ConfigError, JournalError, ModelError, RunBusy, SurefootError, UsageError
     from surefoot.types.guard import GuardConfig, SecurityConstraint
     from surefoot.types.knowledge import ConventionsConfig
     from surefoot.types.messages import (
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         TextDelta,
     )
     from surefoot.types.plan import PlanConfig, PlanStep
-    from surefoot.types.ports import Model, Tool, ToolCallContext
+    from surefoot.types.ports import Model, RunFilter, Tool, ToolCallContext
     from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
     from surefoot.types.progress import LimitAction, StepIterationConfig
     from surefoot.types.reply import FunctionCallResult
@@ -90,13 +90,13 @@ _HOMES = {
     "tools.signature": "Inject",
     "types.attachments": "Attachment",
     "types.config": "Budget LoopConfig",
-    "types.errors": "ConfigError JournalError ModelError SurefootError UsageError",
+    "types.errors": "ConfigError JournalError ModelError RunBusy SurefootError UsageError",
     "types.events": "Task",
     "types.guard": "GuardConfig SecurityConstraint",
     "types.knowledge": "ConventionsConfig",
     "types.messages": "CallMode Emit Inside ModelMessage ModelRequest ModelSettings NativeCall Reset TextDelta",
     "types.plan": "PlanConfig PlanStep",
-    "types.ports": "Model Tool ToolCallContext",
+    "types.ports": "Model RunFilter Tool ToolCallContext",
     "types.prehydration": "PreHydrationConfig ReferencePattern Resolver",
     "types.progress": "LimitAction StepIterationConfig",
     "types.reply": "FunctionCallResult",
@@ -149,6 +149,8 @@ __all__ = [
     "Reset",
     "Resolver",
     "Run",
+    "RunBusy",
+    "RunFilter",
     "SecurityConstraint",
     "SqliteJournal",
     "StepIterationConfig",

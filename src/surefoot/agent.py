@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import UnionType
@@ -18,7 +18,7 @@ from surefoot.core.state.roles import CHOICES
 from surefoot.delegate import AgentTool, on_journal, spec_of
 from surefoot.driver import Driver
 from surefoot.journal.memory import store_of
-from surefoot.run import Opened, Out_co, Run, Stream, new_run_id, stream_of
+from surefoot.run import Opened, Out_co, Run, Stream, id_of, new_run_id, stream_of
 from surefoot.runtime.admission import Admission
 from surefoot.runtime.background import Closable, Held
 from surefoot.runtime.cast import (
@@ -99,10 +99,10 @@ class Agent(Held, Driver[Out_co]):
     `JournalStore`, a path for SQLite, or None for memory. `call_mode` "auto" takes the first that the model's wire can
     carry. `thinking` is how `mono` and `dual` are asked to think (`runtime/cast.py`). For `plan`, `evaluators` look at
     a run whose steps are done, by name, and `encoder` helps to find tools. `guard=True` judges each call before it
-    runs, a `GuardConfig` says how. `output` is the type of `Run.output`, or a JSON Schema. `prompts` replaces
-    templates, by call mode or "ROLE_MODE". `wrap_model` and `wrap_tools` are put around every model and tool, the first
-    outermost. `max_concurrent_runs` are driven at once, further ones wait. `name` and `description` are what a server
-    or a worker knows it by. Raises `UsageError` for what cannot work.
+    runs, a `GuardConfig` says how; read back, it is that of the config, or None. `output` is the type of `Run.output`,
+    or a JSON Schema. `prompts` replaces templates, by call mode or "ROLE_MODE". `wrap_model` and `wrap_tools` are put
+    around every model and tool, the first outermost. `max_concurrent_runs` are driven at once, further ones wait.
+    `name` and `description` are what a server or a worker knows it by. Raises `UsageError` for what cannot work.
     """
 
     model: ModelChoice | Mapping[str, ModelChoice]
@@ -119,7 +119,7 @@ class Agent(Held, Driver[Out_co]):
     encoder: Encoder | None = field(default=None, repr=False)
     evaluators: Mapping[str, Evaluator] = field(default_factory=dict[str, Evaluator], repr=False)
     mcp: McpGiven | Sequence[McpGiven] | McpServers | None = field(default=None, repr=False)
-    guard: InitVar[bool | GuardConfig] = False
+    guard: bool | GuardConfig | None = field(default=False, repr=False)
     output: type[Out_co] | UnionType | Mapping[str, object] | None = None
     wrap_model: Sequence[ModelWrapper] = field(default=(), repr=False)
     wrap_tools: Sequence[ToolWrapper] = field(default=(), repr=False)
@@ -138,10 +138,10 @@ class Agent(Held, Driver[Out_co]):
     _used: Sequence[Closable] = field(init=False, repr=False)
     _recipe: str = field(init=False, repr=False)
 
-    def __post_init__(self, guard: bool | GuardConfig) -> None:
+    def __post_init__(self) -> None:
         for name, check in _MADE_OF.items():
             check(name, getattr(self, name))
-        object.__setattr__(self, "config", checked_config(self.config, guard=guard))
+        object.__setattr__(self, "config", checked_config(self.config, guard=self.guard))
         if self.reasoner not in CHOICES:
             raise UsageError(f"unknown reasoner {self.reasoner!r}; choose one of {', '.join(CHOICES)}")
         if self.reasoner == "dual" and self.config.guard is not None and self.config.guard.speculate:
@@ -159,6 +159,7 @@ class Agent(Held, Driver[Out_co]):
         asked = (one for one in given if isinstance(one, AgentTool))
         tools, shape = bound_tools((*given, *own), services), shape_of(self.output)
         object.__setattr__(self, "config", with_shape(self.config, shape, tools))
+        object.__setattr__(self, "guard", self.config.guard)
         offers = Offers(tools, self.config, self.mcp, Pins(store.side), self.wrap_tools)
         for name, value in (
             ("_admission", Admission(self.max_concurrent_runs)),
@@ -216,7 +217,8 @@ class Agent(Held, Driver[Out_co]):
         Without `drives` it is put on record and left to a worker. `labels` and `request` are as in `start`.
         """
         async with self._admission.place(drives=drives):
-            given, offered = services_of(self._services, services), await self._offers.now()
+            new_id, given = id_of(new_id), services_of(self._services, services)
+            offered = await self._offers.now()
             config = config or self.config
             asked = planned(asked, self.reasoner, offered.catalogue, config) if asked.steps else asked
             before, at_hash = await follow(self._store, history, new_id)
@@ -263,6 +265,7 @@ class Agent(Held, Driver[Out_co]):
 
     def chat(self, id: str = "", *, after: History | None = None) -> Chat[Out_co]:  # noqa: A002  # what it is called everywhere
         """A conversation, begun (`after` a run or another chat) or gone on with; `send` says what comes next."""
+        text("id", id)
         return Chat(id or new_run_id(), self.run, self.resume, self._sync, self._store, after, self._shape)
 
     def map(self, tasks: Iterable[str | Task], *, id: str = "", concurrency: int = 8) -> AsyncGenerator[Run[Out_co]]:  # noqa: A002
@@ -274,7 +277,7 @@ class Agent(Held, Driver[Out_co]):
 
     async def resume(
         self,
-        run_id: str,
+        run_id: str | Run,
         *,
         by: str = "",
         config: LoopConfig | None = None,
@@ -284,13 +287,13 @@ class Agent(Held, Driver[Out_co]):
         origin: JournalOrigin = "own",
         over: HandOver | None = None,
     ) -> Run[Out_co]:
-        """Go on with a run that was interrupted, paused or ended, from where its journal stands.
+        """Go on with a run (or the run of an id) that was interrupted, paused or ended, from where its journal stands.
 
         A completed run is given back as it is. Resuming approves nothing. `config` replaces the limits that ended it,
         and the tool profile (one without lifts it); of two guards the stricter holds. `origin`: of a "foreign" run a
         person is asked before the first effect. `over` is for a run of an agent, which only goes on within another.
         """
-        given = services_of(self._services, services)
+        given, run_id = services_of(self._services, services), id_of(run_id)
         async with self._admission.place(), Opened(await self._store.open(run_id), self._store) as opened:
             state, words = await state_now(self._store, run_id, opened, over, origin)
             stands = origin != "foreign" and standing(state) and not next_moves(state)
@@ -301,13 +304,13 @@ class Agent(Held, Driver[Out_co]):
             drive = partial(self._drive, opened.journal, first, watch, given, words, stream=stream, state=state)
             return opened.leave(await drive())
 
-    def resume_sync(self, run_id: str, **options: Any) -> Run[Out_co]:  # Any: passed on as they are
+    def resume_sync(self, run_id: str | Run, **options: Any) -> Run[Out_co]:  # Any: passed on as they are
         """`resume` for scripts; takes the same options."""
         return self._sync(self.resume(run_id, **options))
 
     async def fork(
         self,
-        run_id: str,
+        run_id: str | Run,
         at: int,
         *,
         new_id: str = "",
@@ -325,7 +328,7 @@ class Agent(Held, Driver[Out_co]):
         The others are as in `resume` and `start`; without `drives` it is left to a worker. Raises `UsageError` for an
         unknown run or a record that it does not have.
         """
-        given = services_of(self._services, services)
+        given, run_id = services_of(self._services, services), id_of(run_id)
         async with self._admission.place(drives=drives):
             records, _ = await self._store.read_recorded(run_id)
             state = fold(record.event for record in records[:at])

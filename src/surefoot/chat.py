@@ -9,7 +9,7 @@ from typing import Any, Generic, TypedDict, Unpack
 
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import EMPTY, State
-from surefoot.run import Out, Out_co, Run, Stream, stream_of
+from surefoot.run import Out, Out_co, Run, Stream, id_of, stream_of
 from surefoot.runtime.world import Watch
 from surefoot.types.attachments import Attached
 from surefoot.types.errors import LeaseLost, RunBusy, RunExists, UsageError
@@ -113,7 +113,7 @@ async def follow(store: JournalStore, history: History | None, run_id: str) -> t
     """
     if history is None:
         return EMPTY, ""
-    of = history if isinstance(history, str) else (await history.last()).id if isinstance(history, Chat) else history.id
+    of = (await history.last()).id if isinstance(history, Chat) else id_of(history)
     records, wrong = await store.read_recorded(of)
     state = fold(record.event for record in records)
     if wrong or state.task is None:

@@ -134,7 +134,7 @@ def on_journal(tool: T, store: JournalStore, guard: GuardConfig | None) -> T | A
         return tool
     agent = cast("Any", tool.agent)  # a dataclass, of which `Inner` knows the methods
     config = replace(tool.agent.config, guard=stricter(tool.agent.config.guard, guard))
-    return replace(tool, agent=replace(agent, journal=store, config=config))
+    return replace(tool, agent=replace(agent, journal=store, config=config, guard=False))
 
 
 def spec_of(name: str, description: str, effect: Effect, how: Delegates) -> ToolSpec:

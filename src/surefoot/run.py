@@ -18,7 +18,7 @@ from surefoot.core.plan.child import owners
 from surefoot.core.state.roles import rounds
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.summary import is_word
-from surefoot.types.errors import JournalError, SurefootError
+from surefoot.types.errors import JournalError, SurefootError, UsageError
 from surefoot.types.events import Event
 from surefoot.types.inner import MADE_BEFORE, InnerQuestion, InnerRun, Refused
 from surefoot.types.messages import Signal, Usage, models_line
@@ -207,6 +207,14 @@ class Opened:
             raise
         finally:
             await self.journal.release(self._standing, wake_at)
+
+
+def id_of(run: Run | str) -> str:
+    """The id of a run that is given itself, or by its id. Raises `UsageError` for anything else."""
+    found = run.id if isinstance(run, Run) else run
+    if not isinstance(found, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+        raise UsageError(f"{found!r} is neither a run nor the id of one; give `run.id`")
+    return found
 
 
 def new_run_id() -> str:

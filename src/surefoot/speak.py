@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Generic, assert_never
+from typing import Generic, assert_never, get_args
 
 from surefoot.core.guard.anchor import HandOver
 from surefoot.core.loop.fold import fold
@@ -18,9 +18,9 @@ from surefoot.core.loop.inbox import Said, asked_in, digest_of_call, events_of
 from surefoot.core.loop.moves import standing
 from surefoot.core.plan.accept import waiting
 from surefoot.core.plan.child import open_calls, owner_of
-from surefoot.core.state.state import State
+from surefoot.core.state.state import Call, State
 from surefoot.delegate import check_taken_up, inner_ids, late, look_inside
-from surefoot.run import Opened, Out, Out_co, Run, inner_run, state_of
+from surefoot.run import Opened, Out, Out_co, Run, id_of, inner_run, state_of
 from surefoot.runtime.act import call_key
 from surefoot.runtime.output import Shape
 from surefoot.runtime.start import today
@@ -30,6 +30,7 @@ from surefoot.types.errors import AnswerLate, RunBusy, UsageError
 from surefoot.types.events import DriverChanged, Event, JournalOrigin, Outcome
 from surefoot.types.inner import CallPaused
 from surefoot.types.ports import Claimed, JournalStore, RunJournal
+from surefoot.types.settings import choice, text
 from surefoot.types.words import Approve, Cancel, Note, Posted, Refuse, Resume, Settle, Sign, Word
 
 WAIT_S = 2.0
@@ -44,6 +45,8 @@ async def speak(store: JournalStore, run_id: str, word: Word, *, key: str = "", 
     That a run is to go on is heard by whoever takes it up. A word counts once, whatever happens to this process from
     here on. Raises `UsageError` for an unknown run, a word without a name to it, and a `key` that another word had.
     """
+    for name in ("by", "text", "reason"):
+        text(name, getattr(word, name, ""))
     if not word.by.strip():
         raise UsageError("say who decides this: give `by`")
     if isinstance(word, Approve | Refuse) and not word.calls:
@@ -216,13 +219,21 @@ async def _inside(store: JournalStore, word: Word, state: State) -> Said | None:
     return Said(owner.wrap((CallPaused(call.id, now, state.elapsed_s, by=word.by),)))
 
 
-def _current_calls(call_id: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Calls as they stand now, whoever has looked at them."""
-    return tuple((one, "") for one in dict.fromkeys([call_id] if isinstance(call_id, str) else call_id))
+CallIds = str | Call | Sequence[str | Call]
+"""Calls by their ids, taken as they stand now; or those of `Run.waiting`, of which a word counts only for these."""
+
+
+def _named(calls: CallIds) -> tuple[tuple[str, str], ...]:
+    """Calls as a word names them. Raises `ConfigError` for what is neither a call nor the id of one."""
+    several = calls if isinstance(calls, Iterable) and not isinstance(calls, str) else (calls,)
+    named = [(one.id, digest_of_call(one)) if isinstance(one, Call) else (one, "") for one in several]
+    for call_id, _ in named:
+        text("call_id", call_id)
+    return tuple(dict.fromkeys(named))
 
 
 class Voice(Generic[Out_co]):
-    """What a person may say to the runs of an agent, or to all of a journal; `by` is their name."""
+    """What a person may say to the runs of an agent, or of a journal: `run_id` is a run or its id, `by` is a name."""
 
     config: LoopConfig
     _store: JournalStore
@@ -231,40 +242,46 @@ class Voice(Generic[Out_co]):
     def __init__(self, store: JournalStore) -> None:
         self.config, self._store, self._shape = LoopConfig(), store, None
 
-    async def settle(self, run_id: str, call_id: str, outcome: Outcome, *, by: str, result: str = "") -> Run[Out_co]:
+    async def settle(
+        self, run_id: str | Run, call_id: str | Call, outcome: Outcome, *, by: str, result: str = ""
+    ) -> Run[Out_co]:
         """Say what became of a call in doubt: "done" (with `result`), "not_done" (it runs again), or "abandoned".
 
         Raises `UsageError` for "not_done" while the call still runs in this process.
         """
+        choice(*get_args(Outcome))("outcome", outcome)
+        text("result", result)
+        ((named, digest),) = _named((call_id,))
         if len(result) > (most := self.config.tool_result_chars):
             raise UsageError(f"the result has {len(result)} characters; give at most {most}")
-        return await self._say(run_id, Settle(call_id, outcome, by, result))
+        return await self._say(run_id, Settle(named, outcome, by, result, digest))
 
-    async def approve(self, run_id: str, call_id: str | Sequence[str], *, by: str) -> Run[Out_co]:
+    async def approve(self, run_id: str | Run, call_id: CallIds, *, by: str) -> Run[Out_co]:
         """Allow a call that waits for a person, exactly as it is, or sign the plan ("plan"). `by` is their name.
 
         Of a question about several calls (`Run.questions`), give the ids of those that may run. Raises `AnswerLate`
         when it has waited longer than `GuardConfig.approval_timeout_s`, which is a no.
         """
-        return await self._say(run_id, Approve(_current_calls(call_id), by))
+        return await self._say(run_id, Approve(_named(call_id), by))
 
-    async def refuse(self, run_id: str, call_id: str | Sequence[str], *, by: str, reason: str = "") -> Run[Out_co]:
+    async def refuse(self, run_id: str | Run, call_id: CallIds, *, by: str, reason: str = "") -> Run[Out_co]:
         """Refuse calls that wait; the model reads the reason. Of a plan, it asks for another."""
-        return await self._say(run_id, Refuse(_current_calls(call_id), by, reason))
+        return await self._say(run_id, Refuse(_named(call_id), by, reason))
 
-    async def note(self, run_id: str, text: str, *, by: str) -> Run[Out_co]:
+    async def note(self, run_id: str | Run, text: str, *, by: str) -> Run[Out_co]:
         """Add to what was said to a run that has not ended: it counts as the user's words, and the model reads it."""
         return await self._say(run_id, Note(text, by))
 
-    async def cancel(self, run_id: str, *, by: str) -> Run[Out_co]:
+    async def cancel(self, run_id: str | Run, *, by: str) -> Run[Out_co]:
         """End a run, also one that is driven elsewhere; one that has ended stays as it is.
 
         Every open call is settled: as cancelled, or as in doubt where it was started and must not be repeated.
         """
         return await self._say(run_id, Cancel(by))
 
-    async def _say(self, run_id: str, word: Word) -> Run[Out_co]:
+    async def _say(self, run: str | Run, word: Word) -> Run[Out_co]:
         """Say something to a run; how it stands then. Raises `UsageError` where the word does not count."""
+        run_id = id_of(run)
         posted = await speak(self._store, run_id, word)
         if posted.outcome == "expired":
             raise AnswerLate(posted.detail)

@@ -176,17 +176,16 @@ TABLES: Mapping[str, type[Settings]] = {
 """All configurations, by the name of their table in a settings file."""
 
 
-def checked_config(given: object, *, guard: bool | GuardConfig = False) -> LoopConfig:
+def checked_config(given: object, *, guard: bool | GuardConfig | None = False) -> LoopConfig:
     """The configuration that was given, with a `guard` besides; True is one with its defaults.
 
-    Raises `ConfigError` for anything else, also for None, and `UsageError` for a guard that is given twice.
+    Raises `ConfigError` for anything else, also for None, and `UsageError` for two different guards.
     """
     if not isinstance(given, LoopConfig):
         raise ConfigError("config", given, "give a LoopConfig, or leave it out for the default")
     if not isinstance(guard, bool | GuardConfig | None):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
         raise ConfigError("guard", guard, "give True, or a GuardConfig such as GuardConfig(mode='observe')")
-    if guard is False:
-        return given
-    if given.guard is not None:
-        raise UsageError("the guard is given twice: leave out `guard=`, and set it in the config: LoopConfig(guard=…)")
-    return replace(given, guard=GuardConfig() if guard is True else guard)
+    chosen = GuardConfig() if guard is True else guard or given.guard
+    if given.guard not in (None, chosen):
+        raise UsageError("two guards are given: leave out `guard=`, and set it in the config: LoopConfig(guard=…)")
+    return replace(given, guard=chosen)
