@@ -66,6 +66,12 @@ def test_a_journal_is_copied_with_what_lies_beside_it(surefoot: Command, finishe
     told = surefoot("journal", "backup", "new.db")
     assert (told.code, Path("new.db").exists()) == (2, False)
     assert told.err == "surefoot: new.db.paths.json is there already; remove it, or name another file\n"
+    before = HOME.read_bytes()
+    for itself in (("backup", str(HOME)), ("copy", str(HOME), str(HOME.absolute()))):
+        told = surefoot("journal", *itself)
+        assert (told.code, told.out) == (2, "")
+        assert "is the journal itself; name another" in told.err
+    assert HOME.read_bytes() == before
     for _ in range(2):
         told = surefoot("journal", "copy", str(HOME), str(other))
         assert (told.code, told.err) == (0, "")

@@ -252,6 +252,8 @@ async def test_files_that_are_no_journal_of_ours(path: Path) -> None:
         await SqliteJournal(path.with_name("text.db")).runs()
     with pytest.raises(JournalError, match="its folder must exist"):
         await SqliteJournal(path.parent / "none" / "runs.db").open("r1", create=True)
+    with pytest.raises(JournalError, match="it is a folder; name a file"):
+        await SqliteJournal(path.parent).runs()
     with pytest.raises(UsageError, match="MemoryJournal"):
         SqliteJournal(":memory:")
     with pytest.raises(UsageError, match="names no file"):

@@ -203,6 +203,8 @@ def test_a_torn_file_is_an_error_and_never_an_empty_answer(store: KnowledgeStore
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(KnowledgeError, match="its folder must exist"):
         KnowledgeStore(tmp_path / "no" / "k.db").search("x", 5)
+    with pytest.raises(KnowledgeError, match="name a file, not a folder"):
+        KnowledgeStore(tmp_path).search("x", 5)
 
 
 def test_two_stores_on_one_file_see_each_other(store: KnowledgeStore, tmp_path: Path) -> None:

@@ -31,8 +31,6 @@ _FIELDS = (*_PLAIN, *_PATHS, "use", "instructions", "description")
 
 def agents_in(path: Path, store: JournalStore, journal: str) -> dict[str, Agent]:
     """The agents by their names, all on this journal. Raises `UsageError` that says what is wrong with the file."""
-    if not path.is_file():
-        raise UsageError(f"--agents {path}: no such file")
     match path.suffix:
         case ".py":
             found = _in_python(path)

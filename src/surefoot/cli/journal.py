@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import re
 import shutil
@@ -59,6 +60,8 @@ def backup(
 ) -> None:
     """Copy the journal to FILE, even while runs are being driven, and verify the copy."""
     path = _there(journal)
+    if file.resolve() == path.resolve():
+        raise UsageError(f"{file} is the journal itself; name another file")
     if stale := next(iter(_beside(file).values()), None):
         raise UsageError(f"{stale} is there already; remove it, or name another file")
     faults = backed_up(path, file.absolute())
@@ -118,6 +121,8 @@ def copied(
 
     An unfinished copied run stays still until you continue it with `surefoot resume`.
     """
+    if os.path.realpath(source) == os.path.realpath(target):  # of a URL it changes nothing that counts
+        raise UsageError(f"{visible(without_password(target))} is the journal itself; name another to copy it to")
 
     async def all_copied(here: JournalStore, there: JournalStore) -> tuple[int, list[str]]:
         progress, faults, number = Progress("copied"), list[str](), 0

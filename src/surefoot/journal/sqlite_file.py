@@ -145,6 +145,7 @@ def file_error(path: Path, error: Exception) -> JournalError:
         remedy = _SYSTEM_REMEDIES.get(error.errno or 0, "check the file, its folder and the disk")
         return JournalUnavailable(f"journal {path}: {file}{error.strerror or error}; {remedy}")
     remedy = _REMEDIES.get(code_of(error), "surefoot cannot read it as a journal; name another path")
+    remedy = _SYSTEM_REMEDIES[errno.EISDIR] if path.is_dir() else remedy
     kind = JournalUnavailable if code_of(error) in _AWAY else JournalError
     return kind(f"journal {path}: {error}; {remedy}")
 

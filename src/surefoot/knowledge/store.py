@@ -72,7 +72,7 @@ _REMEDIES = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space",
     **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _LOCKED),
     **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM), "make the file and its folder writable"),
-    sqlite3.SQLITE_CANTOPEN: "its folder must exist and be writable",
+    sqlite3.SQLITE_CANTOPEN: "name a file, not a folder; its folder must exist and be writable",
     sqlite3.SQLITE_NOTADB: "not an SQLite file; name another path, or move this file away",
     sqlite3.SQLITE_CORRUPT: "the file is damaged; keep a copy, and try SQLite's `.recover` on it",
     sqlite3.SQLITE_IOERR: "the disk reports an error; check it before going on",

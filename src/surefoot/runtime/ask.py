@@ -223,18 +223,17 @@ class Asker:
         self._state = state
         self._role = guard_role(state)
         self._part = world.cast.part(state, self._role)
-        self._model = self._part.model
         self._limit_s = config.stage_timeout_s
         self._usage = Usage()
         self._requests = 0
         self._failures: list[str] = []
-        self._has_schema = "schema" in self._model.modes
+        self._has_schema = "schema" in self._part.model.modes
 
     def asking(self) -> Asking:
         """What it took so far."""
         failure = "; ".join(dict.fromkeys(self._failures))
         used = self._part.settings.priced(self._usage)
-        return Asking(self._model.name, self._role, failure, used, self.world.elapsed_s, self._requests)
+        return Asking(self._part.model.name, self._role, failure, used, self.world.elapsed_s, self._requests)
 
     async def ask(self, prompt: StagePrompt) -> Reply | None:
         """A reply that fits; None where there is none, for a reason that is kept."""
@@ -245,12 +244,12 @@ class Asker:
             failure = f"not asked: the {spent} of the run are spent"
         else:
             until_s = time.monotonic() + limit_s
-            reply = await reply_of(self._tried(prompt, limit_s), self._model.name, limit_s)
+            reply = await reply_of(self._tried(prompt, limit_s), self._part.model.name, limit_s)
             if isinstance(reply, ModelError):
                 self._usage += reply.usage
                 failure = str(reply)
             elif time.monotonic() >= until_s:  # it blocked the loop, so it could not be cut off
-                failure = f"{self._model.name} gave no reply within {limit_s:g} s"
+                failure = f"{self._part.model.name} gave no reply within {limit_s:g} s"
             elif isinstance(reply, str):
                 failure = f"the reply does not fit: {reply}"
             else:
@@ -294,7 +293,7 @@ class Asker:
         )
         self._requests += 1
         try:
-            message = await self._model.send(request)
+            message = await self._part.model.send(request)
         except TraitRefused as refused:
             if not held or refused.trait != "json_schema":
                 raise

@@ -103,9 +103,10 @@ def _toml(value: str | Sequence[str]) -> str:
 def tokens_in(path: Path) -> tuple[Token, ...]:
     """The tokens of a file that only its owner may read. Raises `UsageError`."""
     try:
+        said = path.read_text(encoding="utf-8-sig")
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise UsageError(f"--tokens {path}: others may read or write this file; run `chmod 600 {path}`")
-        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        table = tomllib.loads(said)
     except OSError as error:
         raise UsageError(f"--tokens {path}: cannot be read: {error.strerror}") from error
     except ValueError as error:

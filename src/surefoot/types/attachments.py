@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from surefoot.types.dataclass import dataclass, field
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import UsageError, no_file
 
 Trust = Literal["trusted", "untrusted"]
 
@@ -60,7 +60,7 @@ class Attachment:
         path = Path(path)
         try:
             if not path.is_file():
-                raise UsageError(f"{path}: no such file")
+                raise UsageError(f"{path}: {no_file(path)}")
             with path.open("rb") as file:
                 data = file.read(MOST_BYTES + 1)
         except OSError as error:
