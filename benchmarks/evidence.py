@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,8 +78,8 @@ def placed(text: str) -> str:
     return text.replace("BENCH", str(BENCH))
 
 
-def made(name: str, part: Part) -> Measured:
-    """Run the commands of a part, one after the other."""
+def made(name: str, part: Part) -> Iterator[Measured]:
+    """Run the commands of a part, one after the other; what came of them so far, after each."""
     git = ["git", "-C", str(ROOT)]
     commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
     changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", ".", ":!docs"], check=False).returncode
@@ -101,8 +101,8 @@ def made(name: str, part: Part) -> Measured:
         ]
         result = {"command": command, "seconds": round(time.monotonic() - begun), "exit": done.returncode}
         found.results.append({**result, "output": lines})
-    found.load.append(os.getloadavg()[0])
-    return found
+        found.load[1:] = [os.getloadavg()[0]]
+        yield found
 
 
 def shown(name: str) -> str:
@@ -155,11 +155,11 @@ def main() -> int:
         if wanted := missing(PARTS[name]):
             print(f"{name}: left as it was; it needs {', '.join(placed(one) for one in wanted)}", file=sys.stderr)
             continue
-        found = made(name, PARTS[name])
-        failed = failed or any(one["exit"] for one in found.results)
         KEPT.mkdir(exist_ok=True)
-        told = json.dumps(asdict(found), indent=1, ensure_ascii=False)
-        (KEPT / f"{name}.json").write_text(f"{told}\n", encoding="utf-8")
+        for found in made(name, PARTS[name]):
+            failed = failed or any(one["exit"] for one in found.results)
+            told = json.dumps(asdict(found), indent=1, ensure_ascii=False)
+            (KEPT / f"{name}.json").write_text(f"{told}\n", encoding="utf-8")
     write_page()
     return int(failed)
 
