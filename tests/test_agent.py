@@ -233,7 +233,7 @@ WRONG: Sequence[tuple[dict[str, Any], str]] = [  # Any: of whatever type
     ({"tools": print}, "tools=<built-in function print>: give a list"),
     ({"wrap_tools": "x"}, "wrap_tools='x': give a list"),
     ({"services": [3]}, r"services=\[3\]: give a mapping"),
-    ({"settings": 0.5}, "settings=0.5: give ModelSettings"),
+    ({"settings": 0.5}, "settings=0.5: give a ModelSettings"),
     ({"instructions": 3}, "instructions=3: give a string"),
     ({"guard": "enforce"}, "guard='enforce': give True, or a GuardConfig"),
 ]

@@ -89,13 +89,18 @@ async def test_a_word_turns_the_guard_on_and_it_is_given_once() -> None:
     model = ScriptedModel([calls(("send", {"to": "eve@w.example"})), "done"])
     assert (await Agent(model, tools=[send], guard=declared).run("Send it to ann@x.example.")).status == "completed"
     with pytest.raises(UsageError, match="two guards"):
-        Agent(model, tools=[send], guard=True, config=LoopConfig(guard=declared))
+        Agent(model, tools=[send], guard=GuardConfig(strict=True), config=LoopConfig(guard=declared))
 
 
 def test_the_guard_of_an_agent_can_be_read_and_goes_into_its_copies() -> None:
-    config, model = LoopConfig(guard=GuardConfig(strict=True)), ScriptedModel([])
-    assert (Agent(model).guard, Agent(model, guard=True).guard) == (None, GuardConfig())
-    agent = Agent(model, config=config)
-    assert agent.guard == replace(agent, name="copy").config.guard == GuardConfig(strict=True)
-    assert replace(agent, config=LoopConfig()).guard == GuardConfig(strict=True)
-    assert replace(agent, config=LoopConfig(), guard=False).guard is None
+    strict, model = LoopConfig(guard=GuardConfig(strict=True)), ScriptedModel([])
+    assert (Agent(model).guard, Agent(model, guard=True).guard) == (False, True)
+    agent = Agent(model, config=strict)
+    assert agent.guard
+    assert (
+        replace(agent, name="copy").config.guard == Agent(model, guard=True, config=strict).config.guard == strict.guard
+    )
+    observes = LoopConfig(guard=GuardConfig(mode="observe"))
+    assert replace(agent, config=observes).config.guard == observes.guard
+    assert replace(agent, config=LoopConfig()).config.guard == GuardConfig()
+    assert not replace(agent, config=LoopConfig(), guard=False).guard

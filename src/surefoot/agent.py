@@ -99,10 +99,11 @@ class Agent(Held, Driver[Out_co]):
     `JournalStore`, a path for SQLite, or None for memory. `call_mode` "auto" takes the first that the model's wire can
     carry. `thinking` is how `mono` and `dual` are asked to think (`runtime/cast.py`). For `plan`, `evaluators` look at
     a run whose steps are done, by name, and `encoder` helps to find tools. `guard=True` judges each call before it
-    runs, a `GuardConfig` says how; read back, it is that of the config, or None. `output` is the type of `Run.output`,
-    or a JSON Schema. `prompts` replaces templates, by call mode or "ROLE_MODE". `wrap_model` and `wrap_tools` are put
-    around every model and tool, the first outermost. `max_concurrent_runs` are driven at once, further ones wait.
-    `name` and `description` are what a server or a worker knows it by. Raises `UsageError` for what cannot work.
+    runs, a `GuardConfig` says how; read back, it says whether there is one, and `config.guard` which. `output` is the
+    type of `Run.output`, or a JSON Schema. `prompts` replaces templates, by call mode or "ROLE_MODE". `wrap_model` and
+    `wrap_tools` are put around every model and tool, the first outermost. `max_concurrent_runs` are driven at once,
+    further ones wait. `name` and `description` are what a server or a worker knows it by. Raises `UsageError` for what
+    cannot work.
     """
 
     model: ModelChoice | Mapping[str, ModelChoice]
@@ -159,7 +160,7 @@ class Agent(Held, Driver[Out_co]):
         asked = (one for one in given if isinstance(one, AgentTool))
         tools, shape = bound_tools((*given, *own), services), shape_of(self.output)
         object.__setattr__(self, "config", with_shape(self.config, shape, tools))
-        object.__setattr__(self, "guard", self.config.guard)
+        object.__setattr__(self, "guard", self.config.guard is not None)
         offers = Offers(tools, self.config, self.mcp, Pins(store.side), self.wrap_tools)
         for name, value in (
             ("_admission", Admission(self.max_concurrent_runs)),

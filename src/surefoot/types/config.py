@@ -177,7 +177,7 @@ TABLES: Mapping[str, type[Settings]] = {
 
 
 def checked_config(given: object, *, guard: bool | GuardConfig | None = False) -> LoopConfig:
-    """The configuration that was given, with a `guard` besides; True is one with its defaults.
+    """The configuration that was given, with a `guard` besides; True is its own, or one with defaults.
 
     Raises `ConfigError` for anything else, also for None, and `UsageError` for two different guards.
     """
@@ -185,7 +185,7 @@ def checked_config(given: object, *, guard: bool | GuardConfig | None = False) -
         raise ConfigError("config", given, "give a LoopConfig, or leave it out for the default")
     if not isinstance(guard, bool | GuardConfig | None):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
         raise ConfigError("guard", guard, "give True, or a GuardConfig such as GuardConfig(mode='observe')")
-    chosen = GuardConfig() if guard is True else guard or given.guard
+    chosen = given.guard or GuardConfig() if guard is True else guard or given.guard
     if given.guard not in (None, chosen):
         raise UsageError("two guards are given: leave out `guard=`, and set it in the config: LoopConfig(guard=…)")
     return replace(given, guard=chosen)
