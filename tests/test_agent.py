@@ -269,7 +269,7 @@ async def test_misuse_is_told_before_a_run_starts() -> None:
         ScriptedModel("Hello")
     with pytest.raises(UsageError, match=r'as in calls\(\("look_up", '):
         calls("look", {"at": "x"})  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="3 cannot be the id of a run"):
+    with pytest.raises(UsageError, match="3 is neither a run nor the id of one"):
         await Agent(ScriptedModel([])).run("look", run_id=3)  # type: ignore[arg-type]
 
 
