@@ -35,7 +35,6 @@ WALKS: dict[str, Sequence[Reply]] = {
         [("order", {"item": "ropes", "count": 5})],
         "I ordered 5 ropes.",
         [("read_note", {"name": "monday"})],
-        [("read_note", {"name": "monday"})],  # the embedded model reads it twice
         [("order", {"item": "lamps", "count": 12})],
         "The shop has 3 lamps in stock.",
         json.dumps(PLAN),

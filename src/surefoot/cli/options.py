@@ -126,7 +126,7 @@ _SHOWN: Mapping[str, Mapping[str, str]] = {
         "mcp": "MCP servers, as {mcpServers: …}. Repeatable.",
         "no_builtin": "No built-in tools.",
         "no_tools": "No tools at all.",
-        "prefetch": "Before asking the model, fetch files and pages that the task names, with the run's tools.",
+        "prefetch": "Before asking the model, fetch the pages and files (as ./notes.txt) that the task names.",
     },
     _GUARD: {"rules": "Rules about calls; turns the gate on.", "cedar": "Cedar policies; turns the gate on."},
     _PLAN: {
