@@ -223,15 +223,20 @@ class DisplayFilter:
 
     def reset(self) -> None:
         """Forget everything: the reply begins again."""
-        self._held = self._closing = self._fence = ""
+        self._held = self._closing = self._fence = self._same = ""
         self._at = 0
         self._blank: list[str] = []
+        self._more: list[str] = []
         self._mode: Literal["text", "thought", "held"] = "text"
         self._at_line = self._skips = True
 
     def feed(self, chunk: str) -> tuple[str, str]:
         """The text and the reasoning to show now."""
-        self._held += chunk
+        self._more.append(chunk)
+        if self._same and not chunk.strip(self._same):
+            return "", ""
+        self._held += "".join(self._more)
+        self._more, self._same = [], ""
         text: list[str] = []
         thought: list[str] = []
         while self._at < len(self._held) and self._mode != "held":
@@ -303,6 +308,8 @@ class DisplayFilter:
         fence = _FENCE.match(held, at)
         start = fence.end() if fence is not None and not self._fence else at
         if not self._is_known(start):
+            if start == len(held) and fence is not None:  # more of this run, or of blanks behind the line, says nothing
+                self._same = held[-1] if start == fence.end("run") else " \t\r\n" * ("\n" in fence[0])
             return None
         self._at_line = False
         if self._fence:
