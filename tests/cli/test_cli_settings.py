@@ -110,7 +110,7 @@ def test_the_folders_file_counts_and_is_told_and_another_can_be_named_or_none(
 
 def test_a_file_that_is_linked_and_not_there_is_no_default(surefoot: Command, settings: Path) -> None:
     settings.symlink_to("gone.toml")
-    assert "no such file; --config '' reads none" in surefoot("run", "x").err
+    assert "No such file or directory; --config '' reads none" in surefoot("run", "x").err
     settings.unlink()
     settings.write_bytes(b"\xff")
     assert "not valid TOML" in surefoot("run", "x").err

@@ -15,11 +15,12 @@ from server_agents import PLAN, agents
 from server_world import LIMIT_S, TOKENS, Reply, Served, serving, token
 
 from surefoot import Agent, MemoryJournal, SqliteJournal
-from surefoot.server.answers import KINDS
-from surefoot.server.api import Endpoint, Nothing
+from surefoot.server.answers import KINDS, Problem
+from surefoot.server.api import Endpoint, Nothing, checked
 from surefoot.server.app import ENDPOINTS
 from surefoot.server.auth import RIGHTS, Right
 from surefoot.server.protocols.openai import Lax
+from surefoot.server.shapes import Start
 from surefoot.server.site import Limits
 from surefoot.types.ports import JournalStore
 
@@ -109,7 +110,7 @@ async def test_each_address_asks_for_a_token_for_its_right_and_for_a_run_of_ones
             assert strange.status == 200, strange.body
         else:
             assert (strange.status, strange.problem) == (422, "invalid")
-            assert strange.json["faults"][0]["path"] == "nonsense"
+            assert strange.json["faults"][0] == {"path": "nonsense", "message": "unknown field; leave it out"}
         if one.method == "POST":
             odd: tuple[Json, ...] = ({"nonsense": 1}, [], "x", 7)
             for bad in odd:
@@ -259,6 +260,24 @@ async def test_a_start_that_cannot_be_meant_makes_no_run(body: Json, problem: st
         reply = await served.ask("POST", "/v1/runs", body)
         assert reply.problem == problem, reply.body
         assert (await served.get("/v1/runs"))["runs"] == []
+
+
+def test_what_is_wrong_with_a_request_is_told_by_field_with_its_remedy() -> None:
+    bad = {"task": 3, "stream": "x", "steps": 3, "labels": 3, "limits": {"max_steps": 1.5, "max_seconds": "x"}, "no": 1}
+    with pytest.raises(Problem) as told:
+        checked(Start, bad | {"context": {"x": 1}})
+    faults: Any = told.value.fields["faults"]
+    assert {(one["path"], one["message"]) for one in faults} == {
+        ("agent", "missing; give it"),
+        ("task", "give a string"),
+        ("stream", "give true or false"),
+        ("steps", "give an array"),
+        ("labels", "give an object"),
+        ("limits.max_steps", "give a whole number"),
+        ("limits.max_seconds", "give a number"),
+        ("context", "unknown field 'x'"),
+        ("no", "unknown field; leave it out"),
+    }
 
 
 async def test_limits_tighten_and_attachments_come_along(store: JournalStore) -> None:

@@ -60,10 +60,8 @@ def backup(
 ) -> None:
     """Copy the journal to FILE, even while runs are being driven, and verify the copy."""
     path = _there(journal)
-    if file.resolve() == path.resolve():
-        raise UsageError(f"{file} is the journal itself; name another file")
     if stale := next(iter(_beside(file).values()), None):
-        raise UsageError(f"{stale} is there already; remove it, or name another file")
+        raise UsageError(f"{stale} is there already; name another file")
     faults = backed_up(path, file.absolute())
     for end, beside in _beside(path).items():
         with suppress(FileNotFoundError):  # it was there a moment ago

@@ -26,7 +26,7 @@ import typer
 from surefoot.runtime.cast import Thinking
 from surefoot.runtime.rules import cedar_of, declared_of, rules_of
 from surefoot.types.config import TABLES, LoopConfig
-from surefoot.types.errors import ConfigError, UsageError, no_file
+from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.settings import Row, defaults, rows
@@ -386,10 +386,8 @@ def _with_files(config: GuardConfig, rules_file: str | None, cedar_file: str | N
 
 def _read(path: Path) -> Table:
     try:
-        if not path.is_file():
-            raise UsageError(f"--config {path}: {no_file(path)}; --config '' reads none")
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise UsageError(f"{path}: the settings cannot be read: {error.strerror}") from error
+        raise UsageError(f"{path}: the settings cannot be read: {error.strerror}; --config '' reads none") from error
     except (ValueError, RecursionError) as error:  # also text that is not UTF-8, and numbers without end
         raise UsageError(f"{path}: not valid TOML: {error}; fix it, or skip it with --config ''") from error

@@ -41,7 +41,7 @@ from surefoot.tools.function import FunctionTool
 from surefoot.tools.mcp.servers import McpServers
 from surefoot.tools.workspace import Place, Workspace
 from surefoot.types.config import LoopConfig
-from surefoot.types.errors import JournalError, UsageError, no_file
+from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.ports import JournalStore, Recorded, Tool
 
@@ -297,7 +297,7 @@ def loaded(path: Path, option: str, name: str) -> ModuleType:
     Raises `UsageError` that says what is wrong.
     """
     if not path.is_file():
-        raise UsageError(f"{option} {path}: {no_file(path)}")
+        raise UsageError(f"{option} {path}: {'it is a folder; name a file' if path.is_dir() else 'no such file'}")
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{option} {path}: give a Python file, which ends in .py")

@@ -327,7 +327,7 @@ def reply_message(
         written = (call.arguments if isinstance(call.arguments, str) else write(call.arguments) for call in calls)
         chars = len(content) + len(reasoning) + sum(map(len, written))
         used_in, used_out = sent // _CHARACTERS_A_TOKEN, chars // _CHARACTERS_A_TOKEN
-        usage = Usage(used_in, used_out, cost_usd=settings.cost_of(used_in, used_out), estimated=True)
+        usage = settings.priced(Usage(used_in, used_out, estimated=True))
     return ModelMessage(
         "assistant",
         content,
@@ -356,13 +356,14 @@ def usage_of(told: Json, settings: ModelSettings) -> Usage | None:
         details_in, details_out = told.get("input_tokens_details"), told.get("output_tokens_details")
     thought = mapping(details_out)
     cost = told.get("cost")
-    return Usage(
+    used = Usage(
         used_in,
         used_out,
         whole(mapping(details_in).get("cached_tokens")) or cached,
         whole(thought.get("reasoning_tokens")) or whole(thought.get("thinking_tokens")),
-        float(cost) if isinstance(cost, int | float) else settings.cost_of(used_in, used_out),
+        float(cost) if isinstance(cost, int | float) else None,
     )
+    return settings.priced(used)
 
 
 def arguments_of(value: object) -> str | Json:

@@ -169,10 +169,26 @@ def checked(kind: type[T], given: object) -> T:
         raise invalid(error) from error
 
 
+_PLAIN = {
+    "missing": "missing; give it",
+    "extra_forbidden": "unknown field; leave it out",
+    "string_type": "give a string",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "give a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "give a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "give true or false"),
+    **dict.fromkeys(("tuple_type", "list_type"), "give an array"),
+    **dict.fromkeys(("dict_type", "dataclass_type", "model_type"), "give an object"),
+}
+"""What to do about pydantic's errors, by kind; its own words tell the bounds of a value."""
+
+
 def invalid(error: ValidationError) -> Problem:
     """What is wrong with a request, field by field. What was given is not repeated."""
     faults = [
-        {"path": ".".join(map(str, one["loc"])), "message": visible(one["msg"])}
+        {
+            "path": ".".join(map(str, one["loc"])),
+            "message": visible(_PLAIN.get(one["type"], one["msg"]).removeprefix("Value error, ")),
+        }
         for one in error.errors(include_input=False, include_url=False, include_context=False)
     ]
     told = "; ".join(f"{one['path'] or 'body'}: {one['message']}" for one in faults[:3])

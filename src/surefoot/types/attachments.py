@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from surefoot.types.dataclass import dataclass, field
-from surefoot.types.errors import UsageError, no_file
+from surefoot.types.errors import UsageError
 
 Trust = Literal["trusted", "untrusted"]
 
@@ -60,7 +60,7 @@ class Attachment:
         path = Path(path)
         try:
             if not path.is_file():
-                raise UsageError(f"{path}: {no_file(path)}")
+                raise UsageError(f"{path}: it is a folder; name a file" if path.is_dir() else f"{path}: no such file")
             with path.open("rb") as file:
                 data = file.read(MOST_BYTES + 1)
         except OSError as error:

@@ -22,7 +22,6 @@ Failures of the world that a model can read (a tool that fails, a reply that can
 reached) are values, never exceptions. A message says what happened, to which thing, and what to do next.
 """
 
-from pathlib import Path
 from typing import Literal
 
 from surefoot.types.usage import Usage
@@ -35,11 +34,6 @@ ModelFailureKind = Literal[
 def extra_needed(extra: str) -> str:
     """What to do where the packages of an optional part are missing, as the end of a message."""
     return f"install the extra {extra}: pip install 'surefoot[{extra}]' (in a checkout: pip install '.[{extra}]')"
-
-
-def no_file(path: Path) -> str:
-    """Why there is no file at a path, as the end of a message."""
-    return "it is a folder; name a file" if path.is_dir() else "no such file"
 
 
 class SurefootError(Exception):

@@ -7,7 +7,7 @@ from typing import Literal
 
 from surefoot.types.attachments import Attachment
 from surefoot.types.dataclass import dataclass, field, replace
-from surefoot.types.settings import Settings, fits, is_number, or_none, seconds, setting, share, text, texts, whole
+from surefoot.types.settings import Settings, amount, of_type, or_none, seconds, setting, share, text, texts, whole
 from surefoot.types.tools import Catalogue
 from surefoot.types.usage import Usage
 
@@ -67,8 +67,6 @@ class ModelMessage:
 
 
 _UNSENT = "the default of the server"
-_amount = fits(lambda value: is_number(value) and value >= 0, "give a number of at least 0")
-_whole = fits(lambda value: isinstance(value, int) and is_number(value), "give a whole number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +78,10 @@ class ModelSettings(Settings):
     tells no cost. `extra` goes into the request body as it is. Raises `ConfigError` for what a field cannot be.
     """
 
-    temperature: float | None = setting(None, or_none(_amount, _UNSENT), "how freely it chooses its words")
+    temperature: float | None = setting(None, or_none(amount, _UNSENT), "how freely it chooses its words")
     top_p: float | None = setting(None, or_none(share, _UNSENT), "share of the likeliest words that it chooses from")
     max_output_tokens: int | None = setting(None, or_none(whole(0), _UNSENT), "tokens of one reply")
-    seed: int | None = setting(None, or_none(_whole, _UNSENT), "for replies that repeat")
+    seed: int | None = setting(None, or_none(whole(-(2**63), 2**63 - 1), _UNSENT), "for replies that repeat")
     reasoning_effort: str | None = setting(None, or_none(text, _UNSENT), "how much it reasons, in the server's words")
     stop: tuple[str, ...] = setting((), texts, "texts that end a reply")
     connect_timeout_s: float = setting(10.0, seconds, "for a connection")
@@ -91,24 +89,16 @@ class ModelSettings(Settings):
     between_tokens_timeout_s: float = setting(60.0, seconds, "from one token to the next")
     request_timeout_s: float | None = setting(None, or_none(seconds, "`patience`"), "for a whole reply")
     attempts: int = setting(3, whole(1), "tries of one request")
-    price_in: float | None = setting(None, or_none(_amount, "not known"), "US dollars a million input tokens")
-    price_out: float | None = setting(None, or_none(_amount, "not known"), "US dollars a million output tokens")
-    extra: Mapping[str, object] = setting(
-        dict[str, object],
-        fits(lambda value: isinstance(value, Mapping), "give a mapping, such as {}"),
-        "fields besides",
-    )
-
-    def cost_of(self, used_in: int, used_out: int) -> float | None:
-        """US dollars for so many tokens, in and out; None where no price is given."""
-        if self.price_in is None and self.price_out is None:
-            return None
-        return (used_in * (self.price_in or 0.0) + used_out * (self.price_out or 0.0)) / 1_000_000
+    price_in: float | None = setting(None, or_none(amount, "not known"), "US dollars a million input tokens")
+    price_out: float | None = setting(None, or_none(amount, "not known"), "US dollars a million output tokens")
+    extra: Mapping[str, object] = setting(dict[str, object], of_type(Mapping), "other fields of the body")
 
     def priced(self, usage: Usage) -> Usage:
         """The usage, with its cost by these prices where it tells none."""
-        cost = self.cost_of(usage.input_tokens, usage.output_tokens) if usage.cost_usd is None else None
-        return usage if cost is None else replace(usage, cost_usd=cost)
+        if usage.cost_usd is not None or self.price_in is self.price_out is None:
+            return usage
+        cost = usage.input_tokens * (self.price_in or 0.0) + usage.output_tokens * (self.price_out or 0.0)
+        return replace(usage, cost_usd=cost / 1_000_000)
 
     def patience(self, *, near: bool = False) -> Patience:
         """How long a reply is waited for. By default 2 minutes for the first token and 10 for a whole reply.

@@ -243,6 +243,7 @@ def pairs_of(test: Callable[[Any, Any], bool], of_each: str, remedy: str) -> Che
 
 
 above_zero = fits(lambda value: is_number(value) and value > 0, "give a number above 0")
+amount = fits(lambda value: is_number(value) and value >= 0, "give a number of at least 0")
 seconds = fits(lambda value: is_number(value) and value > 0, "give seconds above 0")
 share = fits(lambda value: is_number(value) and 0 <= value <= 1, "give a number from 0 to 1")
 flag = fits(lambda value: type(value) is bool, "give true or false")
