@@ -484,22 +484,27 @@ class TestThroughTheFrontDoor:
 
         def use(db: Db) -> None:  # noqa: ARG001
             begun.set()
-            go_on.wait(10)
+            go_on.wait(60)
             seen.append("used")
 
         async def hangs(db: Db) -> None:  # noqa: ARG001
             await asyncio.Event().wait()
 
-        made = tool(use, timeout_s=0.01) if part == "function" else tool(hangs, name="use", timeout_s=0.01, probe=use)
+        limit_s = 1.0  # the thread has begun by then, however busy the machine is
+        made = (
+            tool(use, timeout_s=limit_s)
+            if part == "function"
+            else tool(hangs, name="use", timeout_s=limit_s, probe=use)
+        )
         agent = Agent(
             ScriptedModel([calls(("use", {}))]),
             tools=[made],
             services={Db: lambda: Closing(seen)},
-            config=LoopConfig(tool_timeout_s=0.01, tool_grace_s=60),
+            config=LoopConfig(tool_timeout_s=limit_s, tool_grace_s=60),
         )
         running = asyncio.create_task(agent.run("use"))
-        await asyncio.to_thread(begun.wait, 10)
-        await asyncio.wait((running,), timeout=0.1)
+        await asyncio.to_thread(begun.wait, 60)
+        await asyncio.wait((running,), timeout=limit_s + 0.1)
         assert not running.done()
         go_on.set()
         assert (await running).reason == "in_doubt"
