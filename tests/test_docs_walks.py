@@ -38,7 +38,7 @@ WALKS: dict[str, Sequence[Reply]] = {
         [("order", {"item": "lamps", "count": 12})],
         "The shop has 3 lamps in stock.",
         json.dumps(PLAN),
-        "The stock of ropes is 2 and the stock of maps is 0.",
+        "We have 2 ropes and 0 maps.",
     )
 }
 
