@@ -55,7 +55,7 @@ async def test_each_task_is_a_run_with_its_own_id_and_as_many_go_on_as_may() -> 
     assert next(one.run_id for one in await store.runs(1)).startswith("b-0000")
     with pytest.raises(UsageError, match="tasks='x': give a list"):
         await anext(agent.map("x"))
-    with pytest.raises(UsageError, match="concurrency=0: give at least 1"):
+    with pytest.raises(UsageError, match="concurrency=0: give a whole number of at least 1"):
         await anext(agent.map(["x"], concurrency=0))
 
 

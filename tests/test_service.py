@@ -87,6 +87,8 @@ async def test_without_messages_nothing_is_sent() -> None:
     asked, model = service("never")
     with pytest.raises(ValueError, match="messages are empty"):
         await asked.generate("Be brief.", [])
+    with pytest.raises(ValueError, match="or a text: give a list"):
+        await asked.generate("Be brief.", "Hello")  # type: ignore[arg-type]  # what is tested
     with pytest.raises(ValueError, match="messages are empty"):
         asked.stream("Be brief.", [])
     assert model.requests == []

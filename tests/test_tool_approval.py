@@ -109,8 +109,19 @@ async def test_what_is_neither_a_run_nor_a_text_is_told_by_its_name() -> None:
         ("reason", agent.refuse(run, "1.0", by="Ann", reason=wrong)),
         ("text", agent.note(run, wrong, by="Ann")),
         ("by", agent.cancel(run, by=wrong)),
+        ("by", agent.resume(run, by=wrong)),
+        ("config", agent.start("Hi", config=wrong)),
+        ("attachments", agent.run("Hi", attachments=wrong)),
     ):
         with pytest.raises(ConfigError, match=f"^{field}=3: "):
             await said
+    odd: Any = {"order": 17}  # a record of it could never be read again
+    for begin in (
+        agent.start("Hi", labels=odd),
+        agent.start("Hi", request=wrong),
+        agent.fork(run, 1, labels={wrong: ""}),
+    ):
+        with pytest.raises(UsageError, match="labels and request are texts"):
+            await begin
     with pytest.raises(ConfigError, match="id=3"):
         agent.chat(wrong)

@@ -218,9 +218,8 @@ class Agent(Held, Driver[Out_co]):
         Without `drives` it is put on record and left to a worker. `labels` and `request` are as in `start`.
         """
         async with self._admission.place(drives=drives):
-            new_id, given = id_of(new_id), services_of(self._services, services)
-            offered = await self._offers.now()
-            config = config or self.config
+            new_id, given, offered = id_of(new_id), services_of(self._services, services), await self._offers.now()
+            config = checked_config(config) if config else self.config
             asked = planned(asked, self.reasoner, offered.catalogue, config) if asked.steps else asked
             before, at_hash = await follow(self._store, history, new_id)
             journal = await self._store.open(new_id, create=before.task is None)
@@ -296,6 +295,7 @@ class Agent(Held, Driver[Out_co]):
         """
         given, run_id = services_of(self._services, services), id_of(run_id)
         async with self._admission.place(), Opened(await self._store.open(run_id), self._store) as opened:
+            text("by", by)
             state, words = await state_now(self._store, run_id, opened, over, origin)
             stands = origin != "foreign" and standing(state) and not next_moves(state)
             if isinstance(state.ending, Completed) or stands:  # that it is foreign is put on record
@@ -330,6 +330,7 @@ class Agent(Held, Driver[Out_co]):
         unknown run or a record that it does not have.
         """
         given, run_id = services_of(self._services, services), id_of(run_id)
+        named = Named(self.name, "", labels or {}, request)
         async with self._admission.place(drives=drives):
             records, _ = await self._store.read_recorded(run_id)
             state = fold(record.event for record in records[:at])
@@ -342,9 +343,8 @@ class Agent(Held, Driver[Out_co]):
             forked = new_id or new_run_id()
             await self._store.fork(run_id, at, forked)
             async with Opened(await self._store.open(forked), self._store) as opened:
-                named = (self.name, labels or {}, request)
                 first: list[Event] = [
-                    RunForked(forked, run_id, at, changes, config, effects, origin, *named),
+                    RunForked(forked, run_id, at, changes, config, effects, origin, named.agent, named.labels, request),
                     *selected,
                 ]
                 first += self._cast.newly_remembered(changes, state)

@@ -13,6 +13,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.run import Out, Run
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.ports import JournalStore
+from surefoot.types.settings import whole
 from surefoot.types.task import Task
 
 
@@ -28,8 +29,7 @@ async def run_all(
     """The runs of some tasks, as they end. Tasks are taken when there is room for them. See `Agent.map`."""
     if isinstance(tasks, str):
         raise ConfigError("tasks", tasks, "give a list of tasks")
-    if concurrency < 1:
-        raise UsageError(f"concurrency={concurrency}: give at least 1")
+    whole(1)("concurrency", concurrency)
 
     async def one(number: int, task: Task) -> Run[Out]:
         run_id = f"{name}-{number:06}"

@@ -186,8 +186,8 @@ class ModelService(Held):
         context: ToolCallContext | None,
     ) -> ModelRequest:
         """The request as it is meant, before it is fitted to what is known of the endpoint."""
-        if not messages:
-            raise ValueError("messages are empty: give at least one, such as ModelMessage('user', '…')")
+        if not messages or isinstance(messages, str):
+            raise ValueError("messages are empty or a text: give a list of them, such as [ModelMessage('user', '…')]")
         specs = tuple(one.spec for one in bound_tools(tools or (), self._services).values())
         return ModelRequest(
             sys_prompt,

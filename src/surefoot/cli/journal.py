@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import re
 import shutil
@@ -119,7 +118,7 @@ def copied(
 
     An unfinished copied run stays still until you continue it with `surefoot resume`.
     """
-    if os.path.realpath(source) == os.path.realpath(target):  # of a URL it changes nothing that counts
+    if Path(source).resolve() == Path(target).resolve():  # of a URL it changes nothing that counts
         raise UsageError(f"{visible(without_password(target))} is the journal itself; name another to copy it to")
 
     async def all_copied(here: JournalStore, there: JournalStore) -> tuple[int, list[str]]:

@@ -48,6 +48,12 @@ class Named:
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     request: str = ""
 
+    def __post_init__(self) -> None:
+        given = (self.request, *self.labels, *self.labels.values())
+        if not all(isinstance(one, str) for one in given):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+            told = "labels and request are texts, such as labels={'order': '17'}"  # others could not be read back
+            raise UsageError(f"{told}; these are {self.labels!r} and {self.request!r}")
+
 
 def checked_name(name: str) -> str:
     """The name of an agent; "" is none. Raises `UsageError` for what cannot be one."""

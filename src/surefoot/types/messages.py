@@ -66,9 +66,6 @@ class ModelMessage:
         return kept[1]
 
 
-_UNSENT = "the default of the server"
-
-
 @dataclass(frozen=True, slots=True)
 class ModelSettings(Settings):
     """What a request asks of a model. `None` is not sent; `0` is a value and is sent.
@@ -78,11 +75,11 @@ class ModelSettings(Settings):
     tells no cost. `extra` goes into the request body as it is. Raises `ConfigError` for what a field cannot be.
     """
 
-    temperature: float | None = setting(None, or_none(amount, _UNSENT), "how freely it chooses its words")
-    top_p: float | None = setting(None, or_none(share, _UNSENT), "share of the likeliest words that it chooses from")
-    max_output_tokens: int | None = setting(None, or_none(whole(0), _UNSENT), "tokens of one reply")
-    seed: int | None = setting(None, or_none(whole(-(2**63), 2**63 - 1), _UNSENT), "for replies that repeat")
-    reasoning_effort: str | None = setting(None, or_none(text, _UNSENT), "how much it reasons, in the server's words")
+    temperature: float | None = setting(None, or_none(amount, "its default"), "how freely it chooses its words")
+    top_p: float | None = setting(None, or_none(share, "its default"), "share of the likeliest words to choose from")
+    max_output_tokens: int | None = setting(None, or_none(whole(0), "its default"), "tokens of one reply")
+    seed: int | None = setting(None, or_none(whole(-(2**63), 2**63 - 1), "its default"), "for replies that repeat")
+    reasoning_effort: str | None = setting(None, or_none(text, "its default"), "how much it reasons")
     stop: tuple[str, ...] = setting((), texts, "texts that end a reply")
     connect_timeout_s: float = setting(10.0, seconds, "for a connection")
     first_token_timeout_s: float | None = setting(None, or_none(seconds, "`patience`"), "for the first token")

@@ -48,7 +48,7 @@ class Task:
         is_text = isinstance(task.text, str)  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
         if not is_text or not (task.text.strip() or task.steps or task.attachments or attachments):
             raise ConfigError("task", task.text, "say in words what is to be done")
-        if isinstance(attachments, str):
+        if isinstance(attachments, str) or not hasattr(attachments, "__iter__"):
             raise ConfigError("attachments", attachments, "give a list, such as ['notes.txt']")
         more = [one if isinstance(one, Attachment) else Attachment.from_path(one) for one in attachments]
         return replace(task, attachments=(*task.attachments, *more)) if more else task
