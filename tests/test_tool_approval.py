@@ -76,6 +76,7 @@ async def test_a_run_and_its_questions_stand_for_their_ids() -> None:
     agent = Agent(ScriptedModel([calls(("ship", {"item": "lamp"}), ("ship", {"item": "desk"})), "Done."]), [ship])
     run = await agent.run("Order the lamp and the desk.")
     lamp, desk = run.waiting
+    assert {run: "kept"}[run] == "kept"
     with pytest.raises(UsageError, match="is not the one that was shown"):
         await agent.approve(run, replace(lamp, arguments={"item": "yacht"}), by="Ann")
     await agent.approve(run, [lamp], by="Ann")

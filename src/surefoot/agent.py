@@ -343,10 +343,8 @@ class Agent(Held, Driver[Out_co]):
             forked = new_id or new_run_id()
             await self._store.fork(run_id, at, forked)
             async with Opened(await self._store.open(forked), self._store) as opened:
-                first: list[Event] = [
-                    RunForked(forked, run_id, at, changes, config, effects, origin, named.agent, named.labels, request),
-                    *selected,
-                ]
+                how = (changes, config, effects, origin, named.agent, named.labels, request)
+                first: list[Event] = [RunForked(forked, run_id, at, *how), *selected]
                 first += self._cast.newly_remembered(changes, state)
                 drive = partial(self._drive, opened.journal, first, watch, given, stream=stream, state=state)
                 return opened.leave(await drive(drives=drives))

@@ -58,10 +58,10 @@ class Run(Generic[Out_co]):
     usage: Usage = Usage()
     requests: int = 0
     elapsed_s: float = 0.0
-    models: Mapping[str, str] = field(default_factory=dict[str, str])
+    models: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     rounds: int = 0
     calls: int = 0
-    waiting: tuple[Call, ...] = ()
+    waiting: tuple[Call, ...] = field(default=(), hash=False)
     _read: Callable[[str], Out_co] | None = field(default=None, repr=False, compare=False)
 
     @staticmethod
