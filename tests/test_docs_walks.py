@@ -32,6 +32,7 @@ WALKS: dict[str, Sequence[Reply]] = {
     "start.md": (
         [("in_stock", {"item": "ropes"}), ("in_stock", {"item": "lamps"})],
         "2 ropes and 3 lamps",
+        [("in_stock", {"item": "ropes"})],
         [("order", {"item": "ropes", "count": 5})],
         "I ordered 5 ropes.",
         [("read_note", {"name": "monday"})],
