@@ -119,6 +119,8 @@ def shown(name: str) -> str:
         body = "\n".join(lines) if all(line.startswith(("|", "###")) for line in lines) else fenced(lines)
         ended = "" if one["exit"] == 0 else f", **ended with {one['exit']}**"
         texts.append(f"`{typed(str(one['command']))}` ({one['seconds']} s{ended})\n\n{body}")
+    left = [typed(command) for command in part.commands if command not in [one["command"] for one in kept.results]]
+    texts += [f"Not measured for this version yet: `{command}`" for command in left]
     load = " to ".join(f"{one:.1f}" for one in kept.load)
     texts.append(f"*{kept.commit}, {kept.date}, load {load}; {kept.machine}.*")
     return "\n\n".join(texts)
