@@ -34,6 +34,7 @@ from surefoot.types.errors import ModelRefused, TraitRefused
 from surefoot.types.events import CallEnded, CallStarted, Event, ModelReplied, ModelTraitLearnt, RunEnded, RunStarted
 from surefoot.types.messages import ModelMessage, ModelRequest, NativeCall, Signal, TextDelta
 from surefoot.types.ports import Tool
+from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
 
@@ -262,6 +263,9 @@ async def test_misuse_is_told_before_a_run_starts() -> None:
     for task in (None, "", " ", ["look"]):
         with pytest.raises(UsageError, match=r"task.*: say in words what is to be done"):
             await Agent(ScriptedModel([])).run(task)  # type: ignore[arg-type]
+    for wrong in ({"job": 3}, {"context": None}, {"author": "cat"}, {"attachments": ("x",)}):
+        with pytest.raises(UsageError, match=next(iter(wrong))):
+            await Agent(ScriptedModel([])).run(Task("look", **wrong))  # type: ignore[arg-type]
     seen = await Agent(ScriptedModel(["a cat"])).run("", attachments=[Attachment("notes", "a cat")])
     assert (seen.status, seen.answer) == ("completed", "a cat")
     with pytest.raises(UsageError, match=r"attachments='notes\.txt': give a list"):
@@ -270,7 +274,7 @@ async def test_misuse_is_told_before_a_run_starts() -> None:
         ScriptedModel("Hello")
     with pytest.raises(UsageError, match=r'as in calls\(\("look_up", '):
         calls("look", {"at": "x"})  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="3 is neither a run nor the id of one"):
+    with pytest.raises(UsageError, match="run_id=3: give a run"):
         await Agent(ScriptedModel([])).run("look", run_id=3)  # type: ignore[arg-type]
 
 

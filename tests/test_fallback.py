@@ -179,6 +179,12 @@ async def test_prices_of_the_settings_count_for_a_wire_of_ones_own() -> None:
         await Agent(Own(), [look], config=config).run("Look on and on")
     run = await Agent(Own(), [look], config=config, settings=prices).run("Look on and on")
     assert (run.reason, run.requests, run.usage.cost_usd) == ("cost", 1, 1.0)
+    failed = await Agent([FunctionModel(lambda _: ModelError("down")), scripted("test:b", "x")], settings=prices).run(
+        "Look"
+    )
+    assert failed.usage.cost_usd is None  # who failed has cost nothing that is known, and the other has no price
+    with pytest.raises(UsageError, match=r"settings=\{\}: give a ModelSettings"):
+        ModelService(Own(), settings={})  # type: ignore[arg-type]
     asked = ModelService(Own(), settings=prices)
     assert (await asked.generate("", [ModelMessage("user", "Look")])).usage.cost_usd == 1.0
 

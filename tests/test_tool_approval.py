@@ -97,9 +97,9 @@ async def test_what_is_neither_a_run_nor_a_text_is_told_by_its_name() -> None:
         agent.cancel(wrong, by="Ann"),
         agent.run("Hi", run_id=wrong),
     ):
-        with pytest.raises(UsageError, match="3 is neither a run nor the id of one"):
+        with pytest.raises(UsageError, match="run_id=3: give a run"):
             await resume
-    with pytest.raises(UsageError, match="3 is neither a run nor the id of one"):
+    with pytest.raises(UsageError, match="run_id=3: give a run"):
         await agent.run("Hello", history=wrong)
     for field, said in (
         ("call_id", agent.approve(run, wrong, by="Ann")),
@@ -119,6 +119,7 @@ async def test_what_is_neither_a_run_nor_a_text_is_told_by_its_name() -> None:
     odd: Any = {"order": 17}  # a record of it could never be read again
     for begin in (
         agent.start("Hi", labels=odd),
+        agent.start("Hi", labels=wrong),
         agent.start("Hi", request=wrong),
         agent.fork(run, 1, labels={wrong: ""}),
     ):

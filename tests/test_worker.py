@@ -120,6 +120,7 @@ async def test_runs_that_wait_for_a_place_are_let_go_when_they_are_left(store: J
     agent = replace(one, max_concurrent_runs=1)
     for name in ("r1", "r2"):
         await agent.start("wait", run_id=name)
+    await (await store.open("r2")).release("approval", wake_at=0.0)  # the time for its answer is over
     worker = Worker(store, {"clerk": agent}, most=2)
     running = asyncio.create_task(worker.run())
     await begun.wait()

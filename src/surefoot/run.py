@@ -18,7 +18,7 @@ from surefoot.core.plan.child import owners
 from surefoot.core.state.roles import rounds
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.summary import is_word
-from surefoot.types.errors import JournalError, SurefootError, UsageError
+from surefoot.types.errors import ConfigError, JournalError, SurefootError
 from surefoot.types.events import Event
 from surefoot.types.inner import MADE_BEFORE, InnerQuestion, InnerRun, Refused
 from surefoot.types.messages import Signal, Usage, models_line
@@ -180,12 +180,15 @@ def _why(run: Run) -> str:
 
 
 class Opened:
-    """The right to drive a run, given back whatever happens, with how the run was left."""
+    """The right to drive a run, given back whatever happens, with how the run was left.
+
+    One that was not left stands as it did: whoever takes it up next finds out when its question is due.
+    """
 
     def __init__(self, journal: RunJournal, store: JournalStore) -> None:
         self.journal = journal
         self._store = store
-        self._standing: Standing = ""
+        self._standing: Standing | None = None
 
     def leave(self, run: Run[Out]) -> Run[Out]:
         """The run; how it stands goes to the journal with the right to drive."""
@@ -196,24 +199,24 @@ class Opened:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        wake_at = None
+        wake_at = None if self._standing is not None else 0.0
         try:
             if self._standing == "approval":  # a question that nobody answers in time is a no, also if nobody asks
                 with suppress(JournalError):  # it is given back all the same
                     records = (await self._store.read_recorded(self.journal.run_id))[0]
                     wake_at = due_at(fold(record.event for record in records), asked_in(records))
         except asyncio.CancelledError:
-            self._standing = ""  # who takes it up next finds out when the question is due
+            self._standing, wake_at = None, 0.0
             raise
         finally:
-            await self.journal.release(self._standing, wake_at)
+            await self.journal.release(self._standing or "", wake_at)
 
 
 def id_of(run: Run | str) -> str:
     """The id of a run that is given itself, or by its id. Raises `UsageError` for anything else."""
     found = run.id if isinstance(run, Run) else run
     if not isinstance(found, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
-        raise UsageError(f"{found!r} is neither a run nor the id of one; give `run.id`")
+        raise ConfigError("run_id", found, "give a run, or the id of one")
     return found
 
 

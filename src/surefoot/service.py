@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, cast
 
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import standing
@@ -42,6 +42,7 @@ from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, 
 from surefoot.types.moves import Think
 from surefoot.types.ports import JournalStore, Model, ServiceKey, Tool, ToolCallContext
 from surefoot.types.reply import FunctionCallResult
+from surefoot.types.settings import of_type
 from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult
 
@@ -82,7 +83,7 @@ class ModelService(Held):
                 "a guard judges by a user's words, and a model service has no task: give the guard to an `Agent`"
             )
         resolved = resolve(model, settings=settings) if isinstance(model, str) else model
-        self.settings = settings
+        self.settings = cast("ModelSettings", of_type(ModelSettings)("settings", settings))
         self.config = config
         self._cast = cast_of(ONCE, {SOLO: (resolved,)}, {SOLO: settings}, call_mode)
         self._services = services_of(checked_services(services))

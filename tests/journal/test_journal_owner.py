@@ -59,7 +59,7 @@ async def test_nothing_is_added_by_whoever_lost_the_run_before_the_next_has_writ
     two: tuple[JournalStore, JournalStore],
 ) -> None:
     here, there = two
-    zombie = await here.open("r1")
+    zombie = await here.open("r1", fence=1)
     await taken(here, there)
     with pytest.raises(RunBusy, match="somebody else drives"):
         await zombie.append([CallStarted("1.0")], "written")
@@ -70,7 +70,7 @@ async def test_nothing_is_added_by_whoever_lost_the_run_before_the_next_has_writ
 
 async def test_a_word_is_not_heard_by_whoever_lost_the_run(two: tuple[JournalStore, JournalStore]) -> None:
     here, there = two
-    zombie = await here.open("r1")
+    zombie = await here.open("r1", fence=1)
     posted = await there.say("r1", NO)
     await taken(here, there)
     with pytest.raises(RunBusy):
@@ -81,7 +81,7 @@ async def test_a_word_is_not_heard_by_whoever_lost_the_run(two: tuple[JournalSto
 
 async def test_whoever_lost_the_run_does_not_change_what_lists_show(two: tuple[JournalStore, JournalStore]) -> None:
     here, there = two
-    zombie = await here.open("r1")
+    zombie = await here.open("r1", fence=1)
     await taken(here, there)
     run = await there.open("r1")
     await run.append([END], "written")
@@ -95,7 +95,7 @@ async def test_runs_that_are_let_go_with_one_that_was_lost_are_shown_as_they_sta
     two: tuple[JournalStore, JournalStore],
 ) -> None:
     here, there = two
-    zombie = await here.open("r1")
+    zombie = await here.open("r1", fence=1)
     await queue(here, "r2")
     other = await here.open("r2")
     await taken(here, there)

@@ -63,7 +63,7 @@ class OpenDatabase:
     async def open(self, run_id: str, *, create: bool, fence: int | None) -> PostgresRun:
         if run_id in self.driven or run_id in self.opening:
             raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
-        is_claimed = run_id in self.claimed
+        is_claimed = fence is not None and run_id in self.claimed
         self.opening[run_id], _ = self.claimed.pop(run_id, (0, 0.0))
         try:
             if not is_claimed:

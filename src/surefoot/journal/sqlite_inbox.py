@@ -38,7 +38,7 @@ UPDATE run SET lease_until=? WHERE owner=? AND lease_until IS NOT NULL
 AND number IN (SELECT value FROM json_each(?))"""
 
 _TAKE = """
-UPDATE run SET lease_until=iif(owner=:token OR :fence IS NOT NULL, lease_until, NULL), owner=:token, ready_at=NULL,
+UPDATE run SET lease_until=iif(:fence IS NULL, NULL, lease_until), owner=:token, ready_at=NULL,
 fence=fence+(:fence IS NULL) WHERE number=:run AND fence=coalesce(:fence, fence)"""
 
 

@@ -49,8 +49,9 @@ class Named:
     request: str = ""
 
     def __post_init__(self) -> None:
-        given = (self.request, *self.labels, *self.labels.values())
-        if not all(isinstance(one, str) for one in given):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+        is_mapping = isinstance(self.labels, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+        given = (self.request, *self.labels, *self.labels.values()) if is_mapping else (None,)
+        if not all(isinstance(one, str) for one in given):
             told = "labels and request are texts, such as labels={'order': '17'}"  # others could not be read back
             raise UsageError(f"{told}; these are {self.labels!r} and {self.request!r}")
 

@@ -44,11 +44,17 @@ class UsageError(SurefootError):
     """surefoot was called in a way that cannot work; nothing was started."""
 
 
+_MOST_SHOWN = 200
+"""Characters of a wrong value in a message."""
+
+
 class ConfigError(UsageError):
     """One configuration value is invalid. `field` and `value` name it; a missing value is ""."""
 
     def __init__(self, field: str, value: object, message: str) -> None:
-        super().__init__(f"{field}: {message}" if value == "" else f"{field}={value!r}: {message}")
+        given = repr(value)
+        shown = given if len(given) <= _MOST_SHOWN else f"{given[:_MOST_SHOWN]}…"
+        super().__init__(f"{field}: {message}" if value == "" else f"{field}={shown}: {message}")
         self.field = field
         self.value = value
         self.message = message

@@ -92,7 +92,11 @@ class ModelSettings(Settings):
 
     def priced(self, usage: Usage) -> Usage:
         """The usage, with its cost by these prices where it tells none."""
-        if usage.cost_usd is not None or self.price_in is self.price_out is None:
+        if (
+            usage.cost_usd is not None
+            or not (usage.input_tokens or usage.output_tokens)
+            or self.price_in is self.price_out is None
+        ):
             return usage
         cost = usage.input_tokens * (self.price_in or 0.0) + usage.output_tokens * (self.price_out or 0.0)
         return replace(usage, cost_usd=cost / 1_000_000)

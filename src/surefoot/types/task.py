@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, get_args
 
 from surefoot.types.attachments import Attached, Attachment
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.errors import ConfigError
 from surefoot.types.plan import NO_CONTEXT, PlanStep, TaskContext, check_steps
+from surefoot.types.settings import Check, choice, of_type, text, tuple_of
 
 Author = Literal["person", "program", "model"]
 """Whose words a task is. Source: spec/serving.md, section 7."""
+
+_MADE_OF: Mapping[str, Check] = {  # what is something else could not be read back
+    "attachments": tuple_of(
+        lambda one: isinstance(one, Attachment) and type(one.name) is type(one.text) is str,
+        "give a tuple of Attachment, with a name and a text each",
+    ),
+    "job": text,
+    "operator": text,
+    "context": of_type(TaskContext),
+    "author": choice(*get_args(Author)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,8 @@ class Task:
         is_text = isinstance(task.text, str)  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
         if not is_text or not (task.text.strip() or task.steps or task.attachments or attachments):
             raise ConfigError("task", task.text, "say in words what is to be done")
+        for name, check in _MADE_OF.items():
+            check(name, getattr(task, name))
         if isinstance(attachments, str) or not hasattr(attachments, "__iter__"):
             raise ConfigError("attachments", attachments, "give a list, such as ['notes.txt']")
         more = [one if isinstance(one, Attachment) else Attachment.from_path(one) for one in attachments]
