@@ -206,6 +206,7 @@ def _play(
         pipe.close()
     sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", 1, errors="backslashreplace", closefd=False)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as above
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
