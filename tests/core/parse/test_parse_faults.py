@@ -29,6 +29,8 @@ def test_an_unknown_tool_is_told_the_nearest_and_all_names() -> None:
 
 def test_at_most_twenty_names_are_told_and_long_ones_are_cut() -> None:
     many = Catalogue(tuple(tool(f"tool_{n}_" + "x" * 100) for n in range(50)))
+    told = tell(Fault("unknown_tool", tool="get_weather"), TOOLS)  # it was withheld from that reply
+    assert told == '"get_weather" cannot be called now; nothing was run. Call another tool, or answer.'
     told = tell(Fault("unknown_tool", tool="y" * 500), many)
     assert told.count("tool_") == 20
     assert "and 30 more" in told

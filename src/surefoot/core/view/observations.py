@@ -239,6 +239,8 @@ def tell(
     elif fault.kind == "invalid_arguments" and tool is not None:
         schema = json.dumps(tool.parameters, ensure_ascii=False, default=str)
         rest = [f"Expected: {schema[:MOST_SCHEMA_CHARS]}{'…' if len(schema) > MOST_SCHEMA_CHARS else ''}"]
+    elif fault.kind == "unknown_tool" and tool is not None:  # it was not on offer for this reply
+        return f"{quoted(tool.name)} cannot be called now; nothing was run. Call another tool, or answer."
     elif fault.kind == "unknown_tool":
         close = nearest(fault.tool, [tool.name for tool in offered.tools], 1)
         rest = [f"The nearest name is {name}." for name in close if name]
