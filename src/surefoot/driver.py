@@ -55,10 +55,8 @@ class Driver(Voice[Out_co]):
         """
         given = services_of(self._services, None)
         journal = partial(self._store.open, claimed.run_id, fence=claimed.fence)
-        async with (
-            Opened(await journal(), self._store) as opened,
-            self._admission.place(),
-        ):  # opened: its lease is renewed
+        opened = Opened(await journal(), self._store)  # first: its lease is renewed while it waits for a place
+        async with opened, self._admission.place():
             state, first, words = await self.take_up(opened, claimed, by)
             if first is None:
                 return await at_rest(opened, words, Run.of(state, read=self._shape))
