@@ -7,9 +7,10 @@ can be used for many jobs at once. Source: seed 003, 2.2 and 2.3, and spec/reaso
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, Self
@@ -71,12 +72,14 @@ class ModelReasoner(Held):
     speaks = SOLO
     """The role whose deliverable counts."""
 
-    def __init__(self, agent: Agent, store: JournalStore, memory: Memory) -> None:
+    def __init__(
+        self, make: Callable[..., Agent], journal: JournalStore | str | Path | None, config: LoopConfig, memory: Memory
+    ) -> None:
         if memory not in ("fresh", "resume"):
             raise UsageError(f"unknown memory {memory!r}; choose fresh or resume")
-        self.agent = agent
-        self._used = (agent,)
-        self._store = store
+        self._store = store_of(journal)
+        self.agent = make(journal=self._store, config=replace(checked_config(config), deliverable="required"))
+        self._used = (self.agent,)
         self._memory: Memory = memory
 
     async def infer(self, task: Task | str) -> Answer:
@@ -201,19 +204,8 @@ class MonoModelReasoner(ModelReasoner):
         instructions: str = "",
     ) -> None:
         """Raises `UsageError` for what cannot work; nothing is sent or opened yet."""
-        store = store_of(journal)
-        agent = Agent(
-            _model(model),
-            tools,
-            instructions,
-            replace(checked_config(config), deliverable="required"),
-            _settings(model, settings),
-            store,
-            "mono",
-            thinking=thinking,
-            services=services,
-        )
-        super().__init__(agent, store, memory)
+        mono = partial(Agent, _model(model), tools, instructions, settings=_settings(model, settings), reasoner="mono")
+        super().__init__(partial(mono, thinking=thinking, services=services), journal, config, memory)
 
 
 class DualModelReasoner(ModelReasoner):
@@ -240,23 +232,14 @@ class DualModelReasoner(ModelReasoner):
         instructions: str = "",
     ) -> None:
         """Raises `UsageError` for what cannot work; nothing is sent or opened yet."""
-        store = store_of(journal)
         by_role = settings if isinstance(settings, Mapping) else {THINKER: settings, ACTOR: settings}
         given = {THINKER: thinker, ACTOR: actor}
         if unknown := [role for role in by_role if role not in given]:
             raise UsageError(f"settings are for {THINKER} and {ACTOR}; unknown role {unknown[0]!r}")
-        agent = Agent(
-            {role: _model(model) for role, model in given.items()},
-            tools,
-            instructions,
-            replace(checked_config(config), deliverable="required"),
-            {role: _settings(model, by_role.get(role)) for role, model in given.items()},
-            store,
-            "dual",
-            thinking=thinking,
-            services=services,
-        )
-        super().__init__(agent, store, memory)
+        models = {role: _model(model) for role, model in given.items()}
+        own = {role: _settings(model, by_role.get(role)) for role, model in given.items()}
+        dual = partial(Agent, models, tools, instructions, settings=own, reasoner="dual", thinking=thinking)
+        super().__init__(partial(dual, services=services), journal, config, memory)
 
 
 def _model(given: str | Model | ModelService) -> str | Model:

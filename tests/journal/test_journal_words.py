@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import get_args
 
 from hypothesis import given
@@ -33,29 +34,17 @@ MAPS = st.dictionaries(TEXTS, TEXTS, max_size=3)
 USAGES = st.builds(
     Usage, COUNTS, COUNTS, COUNTS, COUNTS, cost_usd=st.none() | st.floats(0, 9e9), estimated=st.booleans()
 )
+OF_TYPE: dict[str, st.SearchStrategy[object]] = {
+    "str": TEXTS,
+    "int": COUNTS,
+    "float": TIMES,
+    "bool": st.booleans(),
+    "Usage": USAGES,
+    "Mapping[str, str]": MAPS,
+    "Standing": st.sampled_from(get_args(Standing)),
+}
 SUMMARIES = st.builds(
-    RunSummary,
-    WORDS,
-    TIMES,
-    TIMES,
-    COUNTS,
-    TEXTS,
-    st.sampled_from(get_args(Standing)),
-    TEXTS,
-    TEXTS,
-    TEXTS,
-    MAPS,
-    COUNTS,
-    COUNTS,
-    USAGES,
-    TIMES,
-    TEXTS,
-    st.booleans(),
-    TEXTS,
-    TEXTS,
-    MAPS,
-    COUNTS,
-    COUNTS,
+    RunSummary, **{one.name: OF_TYPE[str(one.type)] for one in fields(RunSummary)} | {"run_id": WORDS}
 )
 
 

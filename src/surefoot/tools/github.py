@@ -75,35 +75,21 @@ def github_tools(
     allowed = frozenset({web.allowed_host(base.raw_authority)} if base.explicit_port else ())
     api = _Api(repository, base, allowed, resolve, token, timeout_s)
 
-    @tool(
-        effect="read",
-        name="github_issue",
-        timeout_s=timeout_s + 1,
-        description=f"Read an issue of {repository} on GitHub: its state, text and first comments.",
-    )
-    async def github_issue(number: str) -> ToolResult:
-        """Read an issue.
+    def reader_of(kind: str) -> Tool:
+        told = f"Read one {kind} of {repository} on GitHub: its state, text and first comments."
 
-        Args:
-            number: Number of the issue. For another repository, put its owner, a slash, its name and # before.
-        """
-        return await api.result(_ISSUE, number)
+        @tool(effect="read", name=f"github_{kind.replace(' ', '_')}", timeout_s=timeout_s + 1, description=told)
+        async def look(number: str) -> ToolResult:
+            """Read it.
 
-    @tool(
-        effect="read",
-        name="github_pull_request",
-        timeout_s=timeout_s + 1,
-        description=f"Read a pull request of {repository} on GitHub: its state, text and first comments.",
-    )
-    async def github_pull_request(number: str) -> ToolResult:
-        """Read a pull request.
+            Args:
+                number: Its number. For another repository, put its owner, a slash, its name and # before.
+            """
+            return await api.result(kind, number)
 
-        Args:
-            number: Number of the pull request. For another repository, put its owner, a slash, its name and # before.
-        """
-        return await api.result(_PULL, number)
+        return look
 
-    return github_issue, github_pull_request
+    return reader_of(_ISSUE), reader_of(_PULL)
 
 
 @dataclass(frozen=True, slots=True)

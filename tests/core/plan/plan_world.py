@@ -9,6 +9,7 @@ from surefoot.core.plan.edits import laid_out
 from surefoot.core.state.plans import Escalation, Shortlist, StepRecord
 from surefoot.core.state.state import EMPTY, Planning, SpeakerState, State
 from surefoot.core.state.turn import changed
+from surefoot.types import reflection
 from surefoot.types.attachments import Attachment
 from surefoot.types.config import LoopConfig
 from surefoot.types.plan import (
@@ -23,14 +24,6 @@ from surefoot.types.plan import (
     TaskContext,
 )
 from surefoot.types.plan_events import ProposalRefused, RunReflected, StepReflected
-from surefoot.types.reflection import (
-    FullReplan,
-    PlanStats,
-    ReflectionResult,
-    ReplanningStrategy,
-    RetryWithAdjustedParams,
-    StepReflection,
-)
 from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolSpec, Trust
 
@@ -157,11 +150,11 @@ def read_and_failed(*messages: str, status: StepStatus = "pending") -> tuple[Ste
 def step_failed(*messages: str, config: PlanConfig | None = None) -> Planning:
     records = list(read_and_failed(*messages))
     if len(messages) > 1:
-        action = RetryWithAdjustedParams({"values": ["12.5"]})
-        reflection = StepReflection(action, root_cause="decimal comma")
-        retried = StepReflected("m", 1, "retry", reflection, "mean", {"values": ["12.5"]})
+        action = reflection.RetryWithAdjustedParams({"values": ["12.5"]})
+        made = reflection.StepReflection(action, root_cause="decimal comma")
+        retried = StepReflected("m", 1, "retry", made, "mean", {"values": ["12.5"]})
         records[1] = replace(records[1], reflected=(retried,))
-    stats = PlanStats(tool_calls=2, llm_calls=1, step_retries=len(messages) - 1 if messages else 0)
+    stats = reflection.PlanStats(tool_calls=2, llm_calls=1, step_retries=len(messages) - 1 if messages else 0)
     return planning_of(*records, config=config, phase="running", queue=("m",), has_read=True, stats=stats)
 
 
@@ -170,7 +163,7 @@ def escalated(*messages: str, config: PlanConfig | None = None) -> Planning:
     return changed(step_failed(*messages, config=config), queue=(), escalation=Escalation("m", cause))
 
 
-REFLECTION = ReflectionResult(
+REFLECTION = reflection.ReflectionResult(
     diagnosis="The texts have decimal commas.",
     root_causes=("decimal commas",),
     incorrect_assumptions=("the column holds numbers",),
@@ -180,16 +173,16 @@ REFLECTION = ReflectionResult(
 )
 
 
-def replanning(strategy: ReplanningStrategy | None = None, *, phase: str = "redecomposing") -> Planning:
+def replanning(strategy: reflection.ReplanningStrategy | None = None, *, phase: str = "redecomposing") -> Planning:
     cause = ("mean", "parameter", "not_numeric")
-    strategy = strategy or FullReplan()
+    strategy = strategy or reflection.FullReplan()
     reflected = RunReflected("replan", cause, replace(REFLECTION, replanning_strategy=strategy), strategy=strategy)
     return changed(
         escalated(),
         phase=phase,
         strategy=reflected,
         reflections=(reflected,),
-        stats=PlanStats(rounds=1, tool_calls=2, llm_calls=3),
+        stats=reflection.PlanStats(rounds=1, tool_calls=2, llm_calls=3),
         refusals=(ProposalRefused("step_reflection", "repeat_failure", "m:mean", "m"),),
         shortlist=Shortlist(("to_numbers", "mean")) if phase == "reselecting" else None,
     )

@@ -39,19 +39,10 @@ from surefoot.core.plan.requests import (
 from surefoot.core.state.state import Planning
 from surefoot.core.state.turn import changed
 from surefoot.prompts.load import template
+from surefoot.types import reflection
 from surefoot.types.attachments import Attachment
 from surefoot.types.plan import ProposalKind, StepKind, TaskContext
 from surefoot.types.plan_events import ProposalRefused
-from surefoot.types.reflection import (
-    AddRemediationSteps,
-    OverallReflectionGuidance,
-    ProblemClass,
-    ReplanFromStep,
-    ReplanningStrategy,
-    RootCause,
-    SkipSteps,
-    StepAction,
-)
 from surefoot.types.task import Task
 
 BARE = Task("Average the column t of log.csv and post it to #lab.")
@@ -84,13 +75,13 @@ def test_corrective_selection() -> None:
 
 
 def test_decomposition_once_more() -> None:
-    planning = replanning(ReplanFromStep("m", "the texts are no numbers"))
+    planning = replanning(reflection.ReplanFromStep("m", "the texts are no numbers"))
     assert prompt_for(state_of(), planning, "decompose", "").template == "plan/redecompose"
     assert text_of(planning, "decompose") == kept("decomposition_once_more")
 
 
 def test_remediation_names_what_is_to_be_put_in() -> None:
-    text = text_of(replanning(AddRemediationSteps(("convert the texts",))), "decompose")
+    text = text_of(replanning(reflection.AddRemediationSteps(("convert the texts",))), "decompose")
     assert text.partition("Steps that stay:")[2] == kept("remediation_names_what_is_to_be_put_in")
 
 
@@ -154,10 +145,11 @@ def types_in(name: str) -> set[str]:
 
 
 def test_rules_name_what_the_engine_knows() -> None:
-    assert types_in("plan/overall_reflection") == names_of(ReplanningStrategy)
-    assert types_in("plan/step_reflection") == names_of(StepAction) - {"replan_entire_task"}  # read, never offered
-    assert ", ".join(get_args(RootCause)) in template("plan/step_reflection")
-    assert ", ".join(get_args(ProblemClass)) in template("plan/overall_reflection")
+    assert types_in("plan/overall_reflection") == names_of(reflection.ReplanningStrategy)
+    offered = names_of(reflection.StepAction) - {"replan_entire_task"}  # that is read, too
+    assert types_in("plan/step_reflection") == offered
+    assert ", ".join(get_args(reflection.RootCause)) in template("plan/step_reflection")
+    assert ", ".join(get_args(reflection.ProblemClass)) in template("plan/overall_reflection")
     for name in ("plan/decompose", "plan/redecompose"):
         rule = next(line for line in template(name).splitlines() if "kind is" in line)
         assert set(re.findall(r'"(\w+)"', rule)) == set(get_args(StepKind))
@@ -184,7 +176,7 @@ def test_contexts_of_the_seed() -> None:
 
 def test_guidance_keeps_its_order_and_its_placeholder() -> None:
     assert guidance_text(None) == NO_GUIDANCE
-    guidance = OverallReflectionGuidance(("a",), ("b",), ("c", "d"), (), SkipSteps(("x",), "why"))
+    guidance = reflection.OverallReflectionGuidance(("a",), ("b",), ("c", "d"), (), reflection.SkipSteps(("x",), "why"))
     assert guidance_text(guidance) == kept("guidance_keeps_its_order_and_its_placeholder")
 
 
@@ -237,7 +229,7 @@ def test_no_text_ends_its_frame(parts: list[str]) -> None:
         failed(replace(mean, step_name=text, parameters={"values": text}), text),
         failed(replace(post, parameters={"text": text}), text, text),
     )
-    strategy = AddRemediationSteps((text or "x",))
+    strategy = reflection.AddRemediationSteps((text or "x",))
     before = replanning(strategy)
     planning = changed(planning_of(*records), has_read=True, reflections=before.reflections, strategy=before.strategy)
     planning = changed(planning, escalation=before.escalation)
