@@ -73,6 +73,11 @@ def test_a_link_that_leaves_the_folder_is_not_read(surefoot: Command, tmp_path_f
     (folder / "mine.toml").write_text("[budget]\nmax_steps = 3\n")
     own.symlink_to("mine.toml")
     assert config_in(own, is_found=True).budget.max_steps == 3
+    own.unlink()
+    own.symlink_to(own)
+    for given, why in (((), "settings cannot be read"), (("--config=", "--journal=surefoot.toml/x.db"), "cannot make")):
+        circle = surefoot("run", "--model", "http://127.0.0.1:1/v1#m", *given, "x")
+        assert (circle.err.count("\n"), why in circle.err) == (1, True)
 
 
 @pytest.mark.parametrize(

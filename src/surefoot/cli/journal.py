@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from glob import escape
+from os.path import realpath
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Annotated, get_args
@@ -118,7 +119,7 @@ def copied(
 
     An unfinished copied run stays still until you continue it with `surefoot resume`.
     """
-    if Path(source).resolve() == Path(target).resolve():  # of a URL it changes nothing that counts
+    if realpath(source) == realpath(target):  # of a URL it changes nothing that counts
         raise UsageError(f"{visible(without_password(target))} is the journal itself; name another to copy it to")
 
     async def all_copied(here: JournalStore, there: JournalStore) -> tuple[int, list[str]]:

@@ -247,7 +247,7 @@ def config_in(path: Path, *, is_found: bool = False) -> LoopConfig:
     Raises `UsageError` (for one value `ConfigError`) that names the file, the table, the field and what to do; also for
     what a file may not say that `is_found` in the folder, and that nobody named.
     """
-    if is_found and not path.resolve().is_relative_to(path.parent.resolve()):
+    if is_found and not _is_inside(path.parent, path.name):
         raise UsageError(
             f"{path}: this is a link that leads out of the folder, so it is not read; give --config {path.name} to use "
             "it, or --config '' to skip it"
@@ -319,7 +319,7 @@ def _is_taken(folder: Path, row: Row, value: object, default: object) -> bool:
 
 
 def _is_inside(folder: Path, value: object) -> bool:
-    return not isinstance(value, str) or (folder / value).resolve().is_relative_to(folder.resolve())
+    return not isinstance(value, str) or Path(os.path.realpath(folder / value)).is_relative_to(os.path.realpath(folder))
 
 
 def _refusal(path: Path, name: str, field: str, why: str) -> UsageError:

@@ -78,7 +78,7 @@ def recipes_folder() -> Path:
 def recipe_path(journal: str | Path, run_id: str) -> Path:
     """Where the recipe of a run is or would be."""
     at = str(journal)
-    at = without_password(at) if at.startswith(DATABASES) else os.path.normcase(Path(at).resolve())
+    at = without_password(at) if at.startswith(DATABASES) else os.path.normcase(os.path.realpath(at))
     whose = sha256(os.fsencode(at)).hexdigest()[:16]
     return recipes_folder() / whose / f"{quote(run_id, safe='')[:_LONGEST_NAME]}.json"
 

@@ -73,7 +73,7 @@ def or_beside(place: str | Path) -> str:
     """The end of a message about the journal there: which other ones are in this folder, and how one is opened."""
     heads = (*sorted(Path().glob("*.heads")), *_DEFAULT.parent.glob("*.heads"))
     files = (one.with_suffix("") for one in heads)
-    others = [str(one) for one in files if one.is_file() and one.resolve() != Path(place).resolve()][:_NAMED]
+    others = [str(one) for one in files if one.is_file() and os.path.realpath(one) != os.path.realpath(place)][:_NAMED]
     if not others:
         return "; --journal names another"
     return f"; other journals here: {', '.join(others)} (surefoot runs --journal {shlex.quote(others[0])})"
@@ -302,7 +302,7 @@ def loaded(path: Path, option: str, name: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise UsageError(f"{option} {path}: give a Python file, which ends in .py")
     module = sys.modules[name] = module_from_spec(spec)  # dataclasses and type hints look their module up
-    folder = str(path.parent.resolve())
+    folder = os.path.realpath(path.parent)
     is_added = folder not in sys.path
     if is_added:  # last and not for long: an agent may write there, and must not come before an installed package
         sys.path.append(folder)
@@ -367,7 +367,7 @@ class _Unbelieved(Workspace):
     def __init__(self, root: str, journal: str, believed: Sequence[str]) -> None:
         super().__init__(root)
         file = Path("" if journal.startswith(DATABASES) else journal)
-        self._journals = {one.name.casefold() for one in (file, file.resolve())} if file.name else set[str]()
+        self._journals = {Path(one).name.casefold() for one in (file, os.path.realpath(file)) if file.name}
         self._closed = [_folded(path) for path in (recipes_folder(), *map(Path, believed))]
 
     def place(self, path: str) -> Place:
@@ -387,4 +387,4 @@ class _Unbelieved(Workspace):
 
 def _folded(path: Path) -> Path:
     """Where a path really leads, in the case that all file systems agree on."""
-    return Path(str(path.resolve()).casefold())
+    return Path(os.path.realpath(path).casefold())

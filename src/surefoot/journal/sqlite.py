@@ -314,7 +314,7 @@ class SqliteJournal:
         loop = asyncio.get_running_loop()
         file = self._opened
         if file is None:
-            path = self._path.resolve()  # a link's log lies beside the file it leads to
+            path = Path(os.path.realpath(self._path))  # a link's log lies beside the file it leads to
             file = self._opened = OpenFile(path, loop, read_only=self._read_only)
         if file.pid != os.getpid():
             raise UsageError("this journal was opened before the process was forked; make a new one in the child")

@@ -183,7 +183,7 @@ def _keep_heads(copy: sqlite3.Connection, target: Path, before: dict[int, Head],
 
 def _shortened(path: Path, run_id: str) -> Accepted:
     """Have the file and its heads tell of what is there, as if there had never been more."""
-    path = path.resolve()
+    path = Path(os.path.realpath(path))
     with ExitStack() as opened:
         db = opened.enter_context(closing(connect(path, make=heads_of(path).exists())))  # its log may have held it all
         has_heads = form_of(db) > 1  # a file of form 1 gets its heads when it becomes form 2
@@ -240,7 +240,7 @@ def _cut(db: sqlite3.Connection, path: Path, row: RunRow) -> None:
 @contextmanager
 def _reading(path: Path) -> Generator[tuple[sqlite3.Connection, Reader, Heads]]:
     """The file, its records, and its heads. A file of form 1 has none, so nothing of it is held against them."""
-    path = path.resolve()
+    path = Path(os.path.realpath(path))
     db, _ = connect_for(path, read_only=True)
     with closing(db), closing(Heads(path, may_write=False)) as heads:
         has_heads = form_of(db) > 1 and heads.unreadable is None
