@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any  # Any: an effect by name
 
@@ -27,6 +27,7 @@ from surefoot import (
     ToolCallContext,
     ToolResult,
     UsageError,
+    resolve_model,
     tool,
 )
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
@@ -238,6 +239,9 @@ WRONG: Sequence[tuple[dict[str, Any], str]] = [  # Any: of whatever type
     ({"settings": 0.5}, "settings=0.5: give a ModelSettings"),
     ({"instructions": 3}, "instructions=3: give a string"),
     ({"guard": "enforce"}, "guard='enforce': give True, or a GuardConfig"),
+    ({"wrap_model": [3]}, "wrap_model=3: give a list of callables"),
+    ({"encoder": 3}, "encoder=3: give an Encoder"),
+    ({"evaluators": {"terse": 3}}, r"evaluators=\{'terse': 3\}: give functions by name"),
 ]
 
 
@@ -274,8 +278,25 @@ async def test_misuse_is_told_before_a_run_starts() -> None:
         ScriptedModel("Hello")
     with pytest.raises(UsageError, match=r'as in calls\(\("look_up", '):
         calls("look", {"at": "x"})  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="run_id=3: give a run"):
-        await Agent(ScriptedModel([])).run("look", run_id=3)  # type: ignore[arg-type]
+    agent = Agent(ScriptedModel(["a cat"]))
+    run = await agent.run("look")
+    later: Sequence[tuple[str, Callable[[], Awaitable[object]]]] = (
+        ("run_id=3: give a run", lambda: agent.run("look", run_id=3)),  # type: ignore[arg-type]
+        ("attachments=3: give paths", lambda: agent.run("look", attachments=[3])),  # type: ignore[list-item]
+        ("services=3: give a mapping", lambda: agent.run("look", services=3)),  # type: ignore[arg-type]
+        ("config=0: give a LoopConfig", lambda: agent.start("look", config=0)),  # type: ignore[arg-type]
+        ("config={}: give a LoopConfig", lambda: agent.fork(run, 1, config={})),  # type: ignore[arg-type]
+        ("at='1': give a whole number", lambda: agent.fork(run, "1")),  # type: ignore[arg-type]
+        ("tasks=3: give a list of tasks", lambda: anext(agent.map(3))),  # type: ignore[arg-type]
+    )
+    for why, ask in later:
+        with pytest.raises(UsageError, match=why):
+            await ask()
+    for name, effect in (("my cat", "read"), (3, "read"), ("cat", "none")):
+        with pytest.raises(UsageError, match=r"name|effect='none': choose one of"):
+            agent.as_tool(name, "It looks.", effect=effect)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="model=3: give a string"):
+        resolve_model(3)  # type: ignore[arg-type]
 
 
 async def test_ids_that_repeat_are_made_new() -> None:
@@ -439,10 +460,10 @@ else:
 def test_an_interrupt_by_the_user_stops_a_tool_that_never_waits(how: str) -> None:
     with Forked(INTERRUPTED, how) as process:
         assert told_until("at work", process, process.stdout) == "at work\n"
-        for _ in range(100):
+        for _ in range(10):
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=0.1)
+                process.wait(timeout=2)  # another one too soon would stop it from telling
                 break
         else:
             process.kill()

@@ -58,7 +58,8 @@ from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.outcomes import Completed
 from surefoot.types.ports import Encoder, JournalStore, ServiceKey, Tool
 from surefoot.types.reflection import Evaluator
-from surefoot.types.settings import Check, fits, text
+from surefoot.types.rules import Declared
+from surefoot.types.settings import Check, fits, mapping, pairs_of, text, tuple_of, whole
 from surefoot.types.task import Task
 from surefoot.types.tools import Delegates, Effect
 
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
     from surefoot.tools.mcp.servers import McpServers
 
 _MANY = fits(lambda given: isinstance(given, Iterable) and not isinstance(given, str), "give a list, such as [look_up]")
-_BY_NAME = fits(lambda given: isinstance(given, Mapping), "give a mapping, such as {}")
+_CALLABLES = tuple_of(callable, "give a list of callables")
 _MADE_OF: Mapping[str, Check] = {
     "tools": _MANY,
     "instructions": text,
@@ -76,11 +77,12 @@ _MADE_OF: Mapping[str, Check] = {
         lambda given: given is None or isinstance(given, str) or hasattr(given, "open"),
         "give a path, such as 'runs.db', a journal, or None for memory",
     ),
-    "services": _BY_NAME,
-    "prompts": _BY_NAME,
-    "evaluators": _BY_NAME,
-    "wrap_model": _MANY,
-    "wrap_tools": _MANY,
+    "services": mapping,
+    "prompts": mapping,
+    "evaluators": pairs_of(lambda name, one: isinstance(name, str) and callable(one), *["give functions by name"] * 2),
+    "encoder": fits(lambda given: given is None or hasattr(given, "likeness"), "give an Encoder, or None for none"),
+    "wrap_model": _CALLABLES,
+    "wrap_tools": _CALLABLES,
     "name": text,
     "description": text,
 }
@@ -219,7 +221,7 @@ class Agent(Held, Driver[Out_co]):
         """
         async with self._admission.place(drives=drives):
             new_id, given, offered = id_of(new_id), services_of(self._services, services), await self._offers.now()
-            config = checked_config(config) if config else self.config
+            config = self.config if config is None else checked_config(config)
             asked = planned(asked, self.reasoner, offered.catalogue, config) if asked.steps else asked
             before, at_hash = await follow(self._store, history, new_id)
             journal = await self._store.open(new_id, create=before.task is None)
@@ -330,6 +332,7 @@ class Agent(Held, Driver[Out_co]):
         unknown run or a record that it does not have.
         """
         given, run_id = services_of(self._services, services), id_of(run_id)
+        whole(1)("at", at)
         named = Named(self.name, "", labels or {}, request)
         async with self._admission.place(drives=drives):
             records, _ = await self._store.read_recorded(run_id)
@@ -356,5 +359,6 @@ class Agent(Held, Driver[Out_co]):
 
         `effect` is the strongest of its tools' where it is not given. With `hand_off` its answer ends the outer run.
         """
+        Declared(effect=effect)  # raises for what is none
         how: Delegates = "hand_off" if hand_off else "call"
         return AgentTool(self, spec_of(name, description, effect or self._offers.effect, how), effect)

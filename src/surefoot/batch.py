@@ -27,7 +27,7 @@ async def run_all(
     concurrency: int,
 ) -> AsyncGenerator[Run[Out]]:
     """The runs of some tasks, as they end. Tasks are taken when there is room for them. See `Agent.map`."""
-    if isinstance(tasks, str):
+    if isinstance(tasks, str) or not hasattr(tasks, "__iter__"):
         raise ConfigError("tasks", tasks, "give a list of tasks")
     whole(1)("concurrency", concurrency)
 

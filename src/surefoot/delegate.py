@@ -28,7 +28,7 @@ from surefoot.run import Opened, Run, inner_run, state_of
 from surefoot.runtime.act import Line, context_of, failed, fit_result, own_arguments
 from surefoot.runtime.world import Watch, World
 from surefoot.tools.call import ToolFailed, is_stopping
-from surefoot.tools.function import innermost
+from surefoot.tools.function import check_name, innermost
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.events import CallEnded, Event, JournalOrigin, RunResumed
@@ -138,7 +138,8 @@ def on_journal(tool: T, store: JournalStore, guard: GuardConfig | None) -> T | A
 
 
 def spec_of(name: str, description: str, effect: Effect, how: Delegates) -> ToolSpec:
-    """What an agent is to whoever may call it."""
+    """What an agent is to whoever may call it. Raises `UsageError`."""
+    check_name(name, description)
     told = "What it is to do, with all that it needs to know."
     schema = {"type": "object", "properties": {"task": {"type": "string", "description": told}}, "required": ["task"]}
     return ToolSpec(name, description, schema, effect, roles={"task": "content"}, delegates=how)

@@ -20,6 +20,7 @@ from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.errors import ConfigError, SurefootError, UsageError
 from surefoot.types.messages import ModelSettings, Traits
 from surefoot.types.ports import Model
+from surefoot.types.settings import text
 
 EXAMPLES = (
     "openai:gpt-5.1-mini · openai-responses:gpt-5.1-mini · anthropic:claude-sonnet-4-6 · deepseek:deepseek-chat · "
@@ -160,6 +161,7 @@ def resolve(
     key that would go unencrypted to a public host and for a broken plug-in, `UsageError` for a name that cannot be
     understood.
     """
+    text("model", name)
     given = _Given(base_url, api_key, headers, query, declared_traits(traits), environment)
     given.check()
     if name == "local" or name.startswith("local:"):

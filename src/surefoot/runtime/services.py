@@ -36,6 +36,7 @@ from surefoot.tools.call import ToolFailed, is_stopping
 from surefoot.tools.signature import NO_SERVICE, is_class, key_text
 from surefoot.types.errors import UsageError
 from surefoot.types.ports import ServiceKey, ToolCallContext
+from surefoot.types.settings import mapping
 
 _LOG = logging.getLogger("surefoot")
 
@@ -74,6 +75,8 @@ def services_of(
     Raises `UsageError` for a key that is not registered, as tools are bound to what is, and for one that is registered
     as `...`, "comes with each run", and did not come.
     """
+    if given is not None:
+        mapping("services", given)
     for key in given or ():
         if key not in registered:
             told = f"services: {key_text(key)} is not registered, so no tool asks for it"

@@ -22,7 +22,7 @@ from surefoot.runtime.ask import stage_templates
 from surefoot.runtime.cast import Cast
 from surefoot.runtime.offers import Offered, Offers, selected_anew
 from surefoot.runtime.task_plan import bounded, plan_given, step_templates
-from surefoot.types.config import LoopConfig
+from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.events import Event, IntentAnchored, JournalOrigin, RunForked, RunResumed, RunStarted, Speaker
 from surefoot.types.inner import MADE_BEFORE
@@ -148,7 +148,7 @@ def config_taken(state: State, config: LoopConfig | None, own: LoopConfig) -> Lo
 
     Raises `ConfigError` for a guard that needs a model: the templates for that are put on record when a run begins.
     """
-    given = config or state.config
+    given = state.config if config is None else checked_config(config)
     if own.output_schema is not None and given.output_schema != own.output_schema:
         given = replace(given, output_schema=own.output_schema)
     guard = stricter(given.guard, own.guard)

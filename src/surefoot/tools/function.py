@@ -25,6 +25,7 @@ from surefoot.types.errors import UsageError
 from surefoot.types.guard import Role
 from surefoot.types.ports import ServiceKey, Tool, ToolCallContext, service_of
 from surefoot.types.rules import Declared
+from surefoot.types.settings import text
 from surefoot.types.tools import Approval, Effect, ToolResult, ToolSpec
 
 P = ParamSpec("P")
@@ -66,10 +67,7 @@ class FunctionTool(Generic[P, R]):
     ) -> None:
         inner = _unwrapped(fn)
         self.name = declared.name or str(getattr(inner, "__name__", type(inner).__name__))
-        is_name = f"_{self.name.replace('-', '_').replace('.', '_')}".isidentifier()  # letters of any script
-        if not self.name or len(self.name) > LONGEST_NAME or not is_name:
-            use = f"use 1 to {LONGEST_NAME} letters, digits, `_`, `-` or `.`; give another with tool(name=…)"
-            raise UsageError(f"tool name {self.name!r}: {use}")
+        check_name(self.name, declared.description)
         self._fn = fn
         self._declared = declared
         self._on_loop = is_async(fn)
@@ -282,6 +280,16 @@ def tool(
     if fn is not None:
         return FunctionTool(fn, declared, probe, local_names)
     return lambda decorated: FunctionTool(decorated, declared, probe, local_names)
+
+
+def check_name(name: str, description: str) -> None:
+    """Raise `UsageError` for a name or a description that no tool can have."""
+    text("name", name)
+    text("description", description)
+    is_name = f"_{name.replace('-', '_').replace('.', '_')}".isidentifier()  # letters of any script
+    if not name or len(name) > LONGEST_NAME or not is_name:
+        use = f"use 1 to {LONGEST_NAME} letters, digits, `_`, `-` or `.`; give another with name=…"
+        raise UsageError(f"tool name {name!r}: {use}")
 
 
 def _keywords(arguments: Mapping[str, object], contract: _Contract) -> dict[str, object]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from os import PathLike
 from pathlib import Path
 from typing import Final, Literal
 
 from surefoot.types.dataclass import dataclass, field
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import ConfigError, UsageError
 
 Trust = Literal["trusted", "untrusted"]
 
@@ -57,6 +58,8 @@ class Attachment:
     @classmethod
     def from_path(cls, path: str | Path, *, media_type: str = "", trust: Trust = "untrusted") -> Attachment:
         """The file at a path; see `from_bytes`. Raises `UsageError` when it cannot be read, too."""
+        if not isinstance(path, str | PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+            raise ConfigError("attachments", path, "give paths, or Attachment")
         path = Path(path)
         try:
             if not path.is_file():

@@ -7,7 +7,7 @@ from typing import Literal
 
 from surefoot.types.attachments import Attachment
 from surefoot.types.dataclass import dataclass, field, replace
-from surefoot.types.settings import Settings, amount, of_type, or_none, seconds, setting, share, text, texts, whole
+from surefoot.types.settings import Settings, amount, mapping, or_none, seconds, setting, share, text, texts, whole
 from surefoot.types.tools import Catalogue
 from surefoot.types.usage import Usage
 
@@ -88,7 +88,7 @@ class ModelSettings(Settings):
     attempts: int = setting(3, whole(1), "tries of one request")
     price_in: float | None = setting(None, or_none(amount, "not known"), "US dollars a million input tokens")
     price_out: float | None = setting(None, or_none(amount, "not known"), "US dollars a million output tokens")
-    extra: Mapping[str, object] = setting(dict[str, object], of_type(Mapping), "other fields of the body")
+    extra: Mapping[str, object] = setting(dict[str, object], mapping, "other fields of the body")
 
     def priced(self, usage: Usage) -> Usage:
         """The usage, with its cost by these prices where it tells none."""

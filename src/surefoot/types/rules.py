@@ -20,6 +20,7 @@ from surefoot.types.settings import (
     flag,
     from_table,
     is_number,
+    mapping,
     mapping_of,
     of_type,
     or_none,
@@ -278,7 +279,7 @@ _USUAL = {name: getattr(Declared(), name) for name in Declared.__dataclass_field
 
 def declarations(table: object) -> dict[str, Declared]:
     """The declarations of a table by tool. Raises `ConfigError` that names the tool and the field."""
-    of_type(Mapping)("tools", table)
+    mapping("tools", table)
     made: dict[str, Declared] = {}
     for name, said in cast("Mapping[str, object]", table).items():  # the keys of JSON and TOML are text
         try:

@@ -248,4 +248,5 @@ seconds = fits(lambda value: is_number(value) and value > 0, "give seconds above
 share = fits(lambda value: is_number(value) and 0 <= value <= 1, "give a number from 0 to 1")
 flag = fits(lambda value: type(value) is bool, "give true or false")
 text = fits(lambda value: isinstance(value, str), "give a string")
+mapping = fits(lambda value: isinstance(value, Mapping), "give a mapping, such as {}")
 texts = tuple_of(lambda value: isinstance(value, str), "give a list of texts; leave it out, or give [], for none")

@@ -161,7 +161,7 @@ def _servers(given: McpGiven, environment: Mapping[str, str]) -> Iterable[McpSer
     servers: list[McpServer] = []
     for name, entry in cast("Mapping[str, object]", top).items():
         try:
-            settings.of_type(Mapping)("MCP server", entry)
+            settings.mapping("MCP server", entry)
             if (server := _server(name, cast("Mapping[str, object]", entry), environment)) is not None:
                 servers.append(server)
         except ConfigError as error:  # told without its value, and the cause would show it
