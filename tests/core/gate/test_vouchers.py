@@ -103,6 +103,12 @@ def test_a_reply_goes_to_the_sender(words: str, sender: str, verdict: str) -> No
     assert run.verdict(SEND, to=["ann@x.example"], subject="4711", body="I agree") == verdict
 
 
+def test_a_day_of_the_week_is_of_the_words_but_touches_them_not_alone() -> None:
+    book, words = tool("book_table", "write", day=TEXT, place=TEXT), "You may book a table for Friday."
+    for day, what in (("friday", "no more than a time or option"), ("next Friday", "nothing"), ("may", "nothing")):
+        assert f"{what} of this call" in str(Run(words).judged(book, day=day, place="x")[0])
+
+
 def test_a_thing_that_the_words_name_is_theirs_even_where_its_id_is_trusted() -> None:
     find = tool("find_entries", "read", query=TEXT, identity=("title",), trusted_fields=("entry_id",))
     move = tool("move_entry", "write", entry_id=TEXT, start=TEXT)

@@ -6,6 +6,7 @@ a field of a record that the user named, or by a person's yes. Source: spec/guar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import cast
@@ -33,6 +34,7 @@ MOST_SHOWN = 50
 Shown = tuple[tuple[Role, str, str], ...]
 """Values for which a yes holds too: role, as shown, normal form."""
 
+_DAY = late("{relative_dates}", re.IGNORECASE)
 _LABELS_A_SECRET = late("{given_after}")
 _FILE = late(r"(?<![\w./\\-])[\w./-]+\.\w+(?![\w/-])")
 _ONE_BY_ONE: frozenset[Effect | None] = frozenset(("transact", "delete", None))
@@ -118,7 +120,8 @@ def is_of_user(known: Known, leaf: Leaf) -> bool:
     where = said.plain if leaf.role == "destination" else said.anchor.text
     if leaf.role in ("content", "selector"):
         return holds(where, text)
-    if word_set("openers").issuperset(text.split()):
+    is_day = leaf.role == "time" and _DAY.search(text)  # "Friday" names nothing else
+    if not is_day and word_set("openers").issuperset(text.split()):
         return False
     if holds_token(where, text):
         return True

@@ -168,7 +168,8 @@ def touch(call: Asked) -> Sequence[Word]:
     if not call.aim.is_effectful or call.aim.is_touching:
         return ()
     said = "the call has nothing of what the user said; do what was asked"
-    return (Word("touch", "ask", said, "nothing of this call is in your words"),)
+    what = "no more than a time or option" if any(one.origin == "user" for one in call.aim.evidence) else "nothing"
+    return (Word("touch", "ask", said, f"{what} of this call is in your words"),)
 
 
 def foreign(call: Asked) -> Sequence[Word]:
