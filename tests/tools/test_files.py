@@ -53,7 +53,7 @@ def files(request: pytest.FixtureRequest, root: Path, call: Call) -> Files:
 
 
 class TestReading:
-    async def test_whole_and_in_part(self, files: Files) -> None:
+    async def test_whole_and_in_part(self, files: Files, root: Path) -> None:
         assert await files("file_read", path="readme.md") == ToolResult(
             "# Title\none\ntwo\nthree\n", source="readme.md"
         )
@@ -63,6 +63,8 @@ class TestReading:
             "The file has only 4 lines"
         )
         assert (await files("file_read", path="readme.md", start_line=-1)).is_error
+        (root / "page").write_text("one\n\x0ctwo\nthree\n")
+        assert (await files("file_read", path="page", start_line=3)).content == "three\n"
 
     @pytest.mark.parametrize("path", ["./readme.md", "src/../readme.md", "inner/../readme.md", "inner.md", "absolute"])
     async def test_every_way_to_it_inside(self, files: Files, root: Path, path: str) -> None:
@@ -91,6 +93,7 @@ class TestReading:
         assert text.endswith(f"(only the first {MAX_READ_BYTES} of {2 * MAX_READ_BYTES} bytes of the file can be read)")
         (root / "odd").write_text("a" + "é" * MAX_READ_BYTES)
         assert not (await files("file_read", path="odd")).is_error
+        assert "Only the first 1 lines" in (await files("file_read", path="odd", start_line=2)).content
 
 
 ESCAPES = [

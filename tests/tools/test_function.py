@@ -272,6 +272,8 @@ class TestSchemas:
         "Say it.\n\nLoudly.\n\nParameters\n----------\nx : str\n    what to\n    say\n",
         "Say it.\n\nLoudly.\n\n:param x: what to say\n:returns: nothing",
         "Say it.\n\nLoudly.\n\n@param x: what to say",
+        "Say it.\n\nArgs:\n    x: what to\n        say\n\nLoudly.\n\nReturns:\n    nothing",
+        "Say it.\n\nParameters\n----------\nx : str\n    what to\n    say\n\nNotes\n-----\nLoudly.",
     ])  # fmt: skip
     def test_docstrings_of_each_style(self, doc: str) -> None:
         def say(x: str) -> None: ...

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any  # Any: fields of a dataclass by name
 
 import pytest
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, TextContent, Tool
 
 from cases import each
 from surefoot import Agent
@@ -19,7 +19,7 @@ from surefoot.runtime.offers import Offers
 from surefoot.testing.models import ScriptedModel
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.link import Connection
-from surefoot.tools.mcp.offers import pin_of
+from surefoot.tools.mcp.offers import offer_of, pin_of
 from surefoot.tools.mcp.servers import McpServers, McpTool, code_in
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
@@ -90,6 +90,11 @@ async def test_what_a_server_lists_is_made_fit_for_a_model(server: McpServer) ->
     assert hidden.description.startswith("Reads a file. xxx")
     assert len(hidden.description) == 600
     assert hidden.parameters["properties"] == {"text": {"type": "string", "description": "A text."}}
+    told = {name: {"type": "string", "description": "\U000e0041" + "x" * 700} for name in ("pattern", "enum", "query")}
+    offered = offer_of(
+        McpServer("s", command="x"), Tool(name="grep", input_schema={"type": "object", "properties": told})
+    )
+    assert all(len(one["description"]) == 600 for one in offered.spec.parameters["properties"].values())
     echo = tools["h__echo"].spec
     assert (echo.effect, echo.declared, echo.idempotent, echo.origin, echo.server) == (
         "write",

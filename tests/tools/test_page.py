@@ -124,7 +124,7 @@ def test_what_a_reader_sees() -> None:
     ("plain", "plain"), ("a <b>bold</b> word", "a bold word"), ("<script>never closed", ""),
     ("<SCRIPT>x</SCRIPT >after", "after"), ("<script>x</scripty></script>after", "after"), ("<!-- never closed", ""),
     ("<a never closed", ""), ("&#" + "9" * 5000 + ";x", "\ufffdx"), ("&#x41;&copy;", "A©"), ("<p>é 中</p>", "é 中"),
-    ("", ""),
+    ("", ""), ("<pre>def f():\n    return  1<br>\n\tx</pre>a  b", "def f():\n    return  1\n\n\tx\na b"),
 ])  # fmt: skip
 def test_odd_pages(html: str, text: str) -> None:
     assert text_of_page(html) == text

@@ -6,7 +6,7 @@ import pytest
 
 from cases import each
 from surefoot.tools.search import HELD, Found, Query, best_lines, fold, words_of
-from surefoot.tools.workspace import Workspace
+from surefoot.tools.workspace import MAX_READ_BYTES, Workspace
 
 HISTORY = """# The town
 The town has a market and a church.
@@ -108,6 +108,8 @@ def test_what_is_not_searched_is_told(root: Path) -> None:
     found = search(root, "word")
     assert "more files than one search can read" in found.note
     assert len(found.lines) == 5
+    (root / "big0.txt").write_text("word\n" + "x" * MAX_READ_BYTES)
+    assert f"only the first {MAX_READ_BYTES} bytes of big0.txt" in search(root, "word", path="big0.txt").note
 
 
 @each("forms", [
@@ -121,6 +123,11 @@ def test_forms_of_a_word_are_one(forms: tuple[str, ...]) -> None:
 
 def test_words_that_are_no_forms_stay_apart() -> None:
     assert len({fold(word) for word in ("bus", "his", "ring", "red", "string", "stress", "1932s")}) == 7
+
+
+def test_a_single_sign_is_found_in_a_word(root: Path) -> None:
+    (root / "cat.txt").write_text("我的黑猫很可爱")
+    assert search(root, "猫").lines == ("cat.txt:1: 我的黑猫很可爱",)
 
 
 def test_chinese_runs_are_pairs() -> None:

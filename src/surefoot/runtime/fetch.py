@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 from uuid import uuid4
 
 from surefoot.core.parse.frames import mark_for
+from surefoot.core.state.roles import MOST_DIRECTORIES
 from surefoot.core.state.state import State
 from surefoot.core.text import clean
 from surefoot.core.view.observations import frame_of
@@ -31,6 +32,10 @@ from surefoot.types.tools import Catalogue, ToolResult
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
     from surefoot.runtime.world import World
+
+
+_MOST_NAMED = 1_000
+"""References of a task among which files are looked for."""
 
 
 async def read_conventions(world: World, directory: str, state: State) -> Sequence[Event]:
@@ -55,10 +60,10 @@ async def read_conventions(world: World, directory: str, state: State) -> Sequen
             root, words = config.root, [state.task.text] if state.task else []
             named = await references_in(
                 words,
-                PreHydrationConfig(),
+                PreHydrationConfig(max_references=_MOST_NAMED),
                 exists=lambda path: "/" in path and os.path.isdir(os.path.join(root, os.path.dirname(path))),  # noqa: PTH112, PTH118, PTH120  # a Path raises for odd names
             )
-            folders = [one.value for one in named.references if one.type == "file"]
+            folders = [one.value for one in named.references if one.type == "file"][:MOST_DIRECTORIES]
         for place in filter(None, folders):
             _, more, wrong = await _files(world.knowledge, place)
             found, errors = [*found, *more], [*errors, *wrong]
@@ -181,7 +186,7 @@ class PreHydrationEngine:
                     async with asyncio.timeout(limit_s):
                         outcomes[call.call_id] = await self._tools[call.tool].call(call.arguments, context)
                 except TimeoutError:
-                    outcomes[call.call_id] = ToolResult("", "timeout")
+                    outcomes[call.call_id] = ToolResult("", "timeout", infrastructure=True)
 
         fetching = [asyncio.ensure_future(fetch(call)) for call in calls]
         if fetching:
@@ -189,5 +194,9 @@ class PreHydrationEngine:
             for one in late:
                 one.cancel()
             await asyncio.gather(*fetching, return_exceptions=True)
-        late_ones = {call.call_id: ToolResult("", "timeout") for call in calls if call.call_id not in outcomes}
+        late_ones = {
+            call.call_id: ToolResult("", "timeout", infrastructure=True)
+            for call in calls
+            if call.call_id not in outcomes
+        }
         return hydrated(found, self._lookups, {**late_ones, **outcomes}, self.config, run_id=run_id)

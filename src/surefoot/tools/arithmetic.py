@@ -29,7 +29,7 @@ _Function = Callable[[Sequence[Number]], Number]
 
 _SIGNS = str.maketrans({"×": "*", "÷": "/", "−": "-", "\u00a0": " ", "^": "**"})
 _GROUPS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,])")
-_TIMES = re.compile(r"(?<=[\d)])(?<!\b0)\s*[xX]\s*(?=[\d(])")
+_TIMES = re.compile(r"(?<=[\d)])(?:\s+|(?<!(?<![\d.])0))[xX]\s*(?=[\d(])")  # 0x10 is no product
 _CONSTANTS: Mapping[str, float] = {"pi": math.pi, "e": math.e, "tau": math.tau}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from io import StringIO
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from surefoot.core.text import decoded
@@ -77,11 +78,13 @@ class _Files:
             return replace(with_files("", [Attachment.from_bytes(data, place.parts[-1])]), source=place.shown)
         text = text.removeprefix("\ufeff")
         if start_line is not None or lines is not None:
-            every, start = text.splitlines(keepends=True), start_line or 1
+            every, start = StringIO(text).readlines(), start_line or 1  # as `file_search` counts them
             if start < 1 or (lines is not None and lines < 1):
                 raise ToolFailed("Lines count from one. Give start_line and lines above zero.")
             if start > len(every):
-                raise ToolFailed(f"The file has only {len(every)} lines. Give a smaller start_line.")
+                part = f"Only the first {len(every)} lines of the file can be read."
+                told = part if size > len(data) else f"The file has only {len(every)} lines."
+                raise ToolFailed(f"{told} Give a smaller start_line.")
             text = "".join(every[start - 1 : None if lines is None else start - 1 + lines])
         if size > len(data):
             text += f"\n(only the first {MAX_READ_BYTES} of {size} bytes of the file can be read)"

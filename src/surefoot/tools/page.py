@@ -38,6 +38,8 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (code
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]*)")
 _BLANKS = re.compile(r"[ \t\r\f\v\u00a0]+")
+_KEPT, _SHOWN = {0x20: "\ue000", 0x09: "\ue001"}, {0xE000: " ", 0xE001: "\t"}
+"""Blanks of `<pre>`, and back again."""
 _LINES = re.compile(r"\n{3,}")
 _HUGE = re.compile(r"&#\d{8,};?")
 """No character has such a number, and `unescape` fails on thousands of digits."""
@@ -156,9 +158,9 @@ def text_of_page(html: str) -> str:
     Costs time linear in the length. An attribute value that holds `>` leaves its rest in the text.
     """
     parts: list[str] = []
-    at = 0
+    at, is_as_written = 0, False
     while (start := html.find("<", at)) >= 0:
-        parts.append(html[at:start])
+        parts.append(html[at:start].translate(_KEPT) if is_as_written else html[at:start])
         # Where the text goes on after the tag or comment at `start`; adds to `parts` the break that it makes.
         if html.startswith("<!--", start):
             at = _end(html, "-->", start + 4)
@@ -172,6 +174,7 @@ def text_of_page(html: str) -> str:
             after = _end(html, ">", tag.end())
             if name in _BLOCKS:
                 parts.append("\n")
+                is_as_written = not tag[1] if name == "pre" else is_as_written
             elif name in ("td", "th"):
                 parts.append(" | " if tag[1] else " ")
             if name in _SILENT and not tag[1] and not html.endswith("/>", start, after):
@@ -181,7 +184,11 @@ def text_of_page(html: str) -> str:
                 at = after
     parts.append(html[at:])
     text = unescape(_HUGE.sub("\ufffd", "".join(parts)))
-    return _LINES.sub("\n\n", "\n".join(_BLANKS.sub(" ", line).strip(" |") for line in text.split("\n"))).strip()
+    return (
+        _LINES.sub("\n\n", "\n".join(_BLANKS.sub(" ", line).strip(" |") for line in text.split("\n")))
+        .strip()
+        .translate(_SHOWN)
+    )
 
 
 def _end(html: str, mark: str, start: int) -> int:

@@ -18,6 +18,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from surefoot.tools.call import ToolFailed
@@ -92,9 +93,10 @@ class Query:
             folded = fold(word)
             if folded in self.weights:
                 return folded, 1.0
+            signs = (one for one in self.words if len(one) == 1 and one >= "\u3040" and one in folded)
             long = (one for one in self.words if len(one) >= _SHORTEST and one.isalpha())
-            held = (one for one in long if folded.startswith(one) or folded.endswith(one))
-            return next(((one, HELD) for one in held), None)
+            held = ((one, HELD) for one in long if folded.startswith(one) or folded.endswith(one))
+            return next(chain(((one, 1.0) for one in signs), held), None)
 
         self.match = match
 
@@ -133,12 +135,14 @@ def best_lines(workspace: Workspace, place: Place, query: Query, limit: int) -> 
     until = time.monotonic() + MAX_SECONDS
     read = 0
     with closing(_texts(workspace, place)) as texts:
-        for files, (shown, data) in enumerate(texts, 1):
+        for files, (shown, data, size) in enumerate(texts, 1):
             read += len(data)
             full = files > MAX_FILES or read > MAX_BYTES or len(corpus.hits) > MAX_HITS
             if full or time.monotonic() > until:
                 corpus.skipped = "\n(there are more files than one search can read; give a path to search less)"
                 break
+            if size > len(data):
+                corpus.skipped = f"\n(only the first {len(data)} bytes of {shown} were searched)"
             if b"\0" not in data:
                 _add(corpus, query, shown, data.decode("utf-8", "replace"))
     ranked = sorted(corpus.hits, key=lambda hit: (-_score(hit, query, corpus), hit.shown, hit.at))
@@ -176,13 +180,14 @@ def fold(word: str) -> str:
     return word[:-1] if len(word) > 3 and word[-1] == "e" else word  # noqa: PLR2004  # bridge, bridges
 
 
-def _texts(workspace: Workspace, place: Place) -> Generator[tuple[str, bytes]]:
+def _texts(workspace: Workspace, place: Place) -> Generator[tuple[str, bytes, int]]:
+    """The files at a place, each with as many of its bytes as are read, and its size."""
     if any(name.casefold() in HISTORY_NAMES for name in place.parts):
         raise ToolFailed("Folders of version control are not searched. Search another path.")
     if place.parts:
         with workspace.folder(place, place.parts[:-1]) as parent:
             if parent.kind(place.parts[-1]) != "folder":
-                yield place.shown, read_in(parent, place.parts[-1])[0]
+                yield place.shown, *read_in(parent, place.parts[-1])
                 return
     with workspace.folder(place, place.parts) as folder:
         for inner, shown, entry in workspace.walk(
@@ -190,7 +195,7 @@ def _texts(workspace: Workspace, place: Place) -> Generator[tuple[str, bytes]]:
         ):
             if entry.kind == "file":
                 with suppress(OSError):  # removed, replaced or closed to us meanwhile: no reason to find nothing else
-                    yield shown, read_in(inner, entry.name)[0]
+                    yield shown, *read_in(inner, entry.name)
 
 
 def _add(corpus: _Corpus, query: Query, shown: str, text: str) -> None:

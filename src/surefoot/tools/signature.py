@@ -28,6 +28,7 @@ _UNDERLINED = re.compile(r"^\s*[A-Z][A-Za-z ]+\n\s*-{3,}\s*$", re.MULTILINE)
 _HEADED = re.compile(
     r"^\s*(Args|Arguments|Parameters|Params|Attributes|Returns?|Yields?|Raises|Examples?):\s*$", re.MULTILINE
 )
+_SECTION = re.compile(_HEADED.pattern + r"(?:\n(?:[ \t].*)?$)*", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +196,11 @@ def read_docstring(text: str | None) -> tuple[str, Mapping[str, str]]:
         parsed = parse(text, style=DocstringStyle[style])
     except ParseError:
         return text, {}
-    parts = [part for part in (parsed.short_description, parsed.long_description) if part]
+    if style == "GOOGLE":  # the parser drops what stands behind the first section
+        rest = [_SECTION.sub("", text[headed.start() :]).strip() if (headed := _HEADED.search(text)) else ""]
+    else:
+        rest = [one.description for one in parsed.meta if one.args and one.args[0] in ("notes", "warnings")]
+    parts = [part for part in (parsed.short_description, parsed.long_description, *rest) if part]
     of_parameters = {each.arg_name: " ".join(each.description.split()) for each in parsed.params if each.description}
     return "\n\n".join(parts), of_parameters
 

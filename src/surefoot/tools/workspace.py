@@ -121,7 +121,10 @@ class Folder:
     def entries(self) -> list[Entry]:
         """What is in it, in the order of names."""
         with os.scandir(self.path if self.fd is None else self.fd) as found:
-            each = [(entry.name, entry.stat(follow_symlinks=False)) for entry in found]
+            each: list[tuple[str, os.stat_result]] = []
+            for entry in found:
+                with suppress(FileNotFoundError):  # it was removed meanwhile
+                    each.append((entry.name, entry.stat(follow_symlinks=False)))
         return [Entry(name, _kind(info.st_mode), info.st_size) for name, info in sorted(each)]
 
     def _name(self, name: str) -> str:

@@ -55,6 +55,8 @@ _SAID = ("description", "title", "$comment")
 """Keys of a JSON Schema that only speak to the reader."""
 _VALUES = ("const", "default", "enum", "examples", "required", "pattern")
 """Keys of a JSON Schema that hold values, in which nothing is a subschema."""
+_NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+"""Keys of a JSON Schema that hold subschemas by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +174,15 @@ def name_of(server: str, tool: str) -> str:
     return f"{plain[: LONGEST_NAME - _DIGEST_CHARS - 1]}_{digest}"
 
 
-def _shown_schema(schema: Mapping[str, object]) -> dict[str, object]:
-    """A schema as given, its descriptions made fit to be shown: they reach a model like any other."""
+def _shown_schema(schema: Mapping[str, object], *, names: bool = False) -> dict[str, object]:
+    """A schema as given, its descriptions made fit to be shown: they reach a model like any other.
+
+    `names`: its keys are names of the server's own, such as those of parameters, and all that is below them is shown.
+    """
     return {
         key: visible_text(value, MOST_DESCRIPTION_CHARS)
-        if key in _SAID and isinstance(value, str)
-        else _below(key, value)
+        if (names or key in _SAID) and isinstance(value, str)
+        else _below("" if names else key, value)
         for key, value in schema.items()
     }
 
@@ -186,7 +191,7 @@ def _below(key: str, value: object) -> object:
     if key in _VALUES:
         return value
     if isinstance(value, dict):
-        return _shown_schema(cast("dict[str, object]", value))  # of a JSON object
+        return _shown_schema(cast("dict[str, object]", value), names=key in _NAMED)  # of a JSON object
     if isinstance(value, list):
         return [_below("", item) for item in cast("list[object]", value)]  # of a JSON list
     return value
