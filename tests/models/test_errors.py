@@ -86,7 +86,11 @@ def test_refused_parts_become_traits() -> None:
 def test_kinds() -> None:
     for row in rows("model_errors.jsonl"):
         error = judged(row["status"], row["body"])
-        assert (type(error).__name__, error.kind) == (row["error"], row["kind"]), row
+        assert (type(error).__name__, error.kind, error.retry_after_s) == (
+            row["error"],
+            row["kind"],
+            row.get("wait_s"),
+        ), row
 
 
 def test_every_pattern_compiles_and_every_part_has_a_name() -> None:

@@ -50,7 +50,7 @@ def test_any_chunking_gives_the_same_events(text: str, cuts: list[int]) -> None:
 
 def test_a_last_event_without_its_empty_line_counts() -> None:
     assert read([b"data: x\n\ndata: y"]) == [b"x", b"y"]
-    assert read([b"data: x\n\n: bye\n"]) == [b"x"]
+    assert read([b"data: \n\ndata: x\n\n: bye\n"]) == [b"x"]
 
 
 def test_a_line_without_an_end_takes_time_in_proportion_to_its_length() -> None:

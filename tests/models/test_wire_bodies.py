@@ -250,11 +250,13 @@ def test_a_last_word_names_the_tools_of_the_past() -> None:
         ("high", "budget", 1500, (1500, None, None)),
         ("high", "no", None, (DEFAULT_MAX_TOKENS, None, None)),
         ("none", "", None, (DEFAULT_MAX_TOKENS, None, None)),
+        ("max", "most", None, (32_000, {"type": "enabled", "budget_tokens": 30_976}, None)),
     ],
 )
 def test_effort(effort: str | None, kind: str, limit: int | None, expected: tuple[object, ...]) -> None:
     settings = ModelSettings(temperature=0, max_output_tokens=limit, reasoning_effort=effort)
     traits = {"reasoning_effort": kind} if kind else {}
+    traits = {"reasoning_effort": "budget", "max_output_tokens": "32000"} if kind == "most" else traits
     sent = fields(CLAUDE, ModelRequest("", (QUESTION,), settings=settings, traits=traits))
     assert (sent["max_tokens"], sent.get("thinking"), sent.get("output_config")) == expected
     assert ("temperature" in sent) is (expected[1] is None)

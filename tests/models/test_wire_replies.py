@@ -147,6 +147,9 @@ def test_usage_is_told_or_estimated() -> None:
 def test_a_stream_that_breaks_off_is_no_reply() -> None:
     with pytest.raises(ModelUnreachable, match="before the reply was complete"):
         assemble({"content": "half"}, finish=None)
+    for finish in ("error", "insufficient_system_resource"):
+        with pytest.raises(ModelUnreachable, match=f"broke the reply off .{finish}"):
+            assemble({"content": "half"}, finish=finish)
     empty = ChatReply(None)
     empty.is_over = True
     with pytest.raises(ModelUnreachable):

@@ -121,12 +121,12 @@ class Anthropic(wire.Wire[_Form]):
         kind = traits.get("reasoning_effort", "adaptive")
         effort = settings.reasoning_effort if kind != "no" and settings.reasoning_effort != "none" else None
         limit = settings.max_output_tokens if settings.max_output_tokens is not None else DEFAULT_MAX_TOKENS
+        wanted = _BUDGETS.get(effort, _BUDGETS["medium"]) if effort and kind == "budget" else 0
+        limit += wanted if settings.max_output_tokens is None else 0
         if (most := traits.get("max_output_tokens", "")).isdecimal():
             limit = min(limit, int(most))
         thinking: Json = {}
-        if effort and kind == "budget":
-            wanted = _BUDGETS.get(effort, _BUDGETS["medium"])
-            limit = limit if settings.max_output_tokens is not None else limit + wanted
+        if wanted:
             budget = min(wanted, limit - _LEAST_BUDGET)
             thinking = {"type": "enabled", "budget_tokens": budget} if budget >= _LEAST_BUDGET else {}
         elif effort:

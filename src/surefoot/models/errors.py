@@ -17,9 +17,12 @@ from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ModelError, ModelRefused, ModelUnreachable, TraitRefused
 from surefoot.types.messages import Traits
 
+LEAST_SECRET = 8
+"""Characters of a secret; shorter ones are words like any other."""
 _SHOWN_CHARS = 400
 _EVIDENCE_CHARS = 200
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|xai|hf)[-_][-\w*]{6,}|\bAIza[-\w*]{10,}|Bearer\s+\S+", re.IGNORECASE)
+_DELAY = re.compile(r"(\d{1,9}(?:\.\d+)?)s")
 _MAY_BE_ABOUT_A_PART = frozenset({400, 404, 405, 415, 422, 424, 500, 501})
 
 
@@ -48,8 +51,11 @@ class Endpoint:
 
     def without_keys(self, words: str) -> str:
         """The words with everything that is or looks like a key taken out."""
-        for secret in (self.key, *self.secrets):
-            words = words.replace(secret, "[key]") if secret else words
+        for secret in filter(None, (self.key, *self.secrets)):
+            if len(secret) >= LEAST_SECRET:
+                words = words.replace(secret, "[key]")
+            else:  # of a key such as "x" that a local server ignores, only the whole word
+                words = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "[key]", words)
         return _KEY_LIKE.sub("[key]", words)
 
 
@@ -76,6 +82,9 @@ def complaint_of(status: int, raw: bytes, retry_after_s: float | None, endpoint:
     if not message:
         page = re.sub(r"(?is)<(script|style|head)\b.*?</\1>", " ", raw.decode("utf-8", "replace"))
         message = re.sub(r"<[^>]{0,2000}>", " ", page).strip() or "no explanation"
+    told = (_DELAY.fullmatch(text(mapping(one).get("retryDelay"))) for one in items(fields.get("details")))  # Google
+    if retry_after_s is None and (delay := next(filter(None, told), None)):
+        retry_after_s = float(delay[1])
     code, true_status = fields.get("code"), status
     if status == 200:  # noqa: PLR2004 - then a code or a type tells what the error amounts to
         kind = f"{code} {fields.get('type')}"

@@ -234,7 +234,7 @@ class EventStream:
             return []
         events: list[bytes] = []
         for block in chunk[:end].split(b"\n\n"):
-            if block.startswith(b"data: ") and b"\n" not in block:  # nearly always
+            if block.startswith(b"data: ") and b"\n" not in block and len(block) > 6:  # noqa: PLR2004  # nearly always
                 events.append(block[6:])
             elif data := _data_of(block):
                 events.append(data)

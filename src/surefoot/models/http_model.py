@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from surefoot.models.errors import Endpoint, complaint_of, error_of, retry_after_of
+from surefoot.models.errors import LEAST_SECRET, Endpoint, complaint_of, error_of, retry_after_of
 from surefoot.models.json_edge import decoded, mapping, read, without_halves, write
 from surefoot.models.wire import Form, ReplyStream, Wire, refused_file, show_whole
 from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable, TraitRefused
@@ -29,7 +29,6 @@ Key = str | Callable[[], str | Awaitable[str]]
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _SECRET_NAME = re.compile(r"auth(?!or$)|key|token|secret|cookie|passw|signature|^sig$", re.IGNORECASE)
-_LEAST_SECRET = 8  # shorter ones are words like any other
 
 
 class HttpModel:
@@ -231,7 +230,7 @@ def secrets_in(*given: Mapping[str, str]) -> tuple[str, ...]:
     """What must not be shown of headers and queries: the values whose names say that they open something."""
     values = [value for fields in given for name, value in fields.items() if opens(name)]
     parts = dict.fromkeys(part for value in values for part in (value, *value.split()))
-    return tuple(part for part in parts if len(part) >= _LEAST_SECRET)
+    return tuple(part for part in parts if len(part) >= LEAST_SECRET)
 
 
 def is_key(text: str) -> bool:

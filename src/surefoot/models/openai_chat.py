@@ -258,6 +258,10 @@ class _GrowingCall:
         return bool(arguments) and (name != self.name or read(arguments) is not None)
 
 
+_BROKEN_OFF = ("error", "insufficient_system_resource")
+"""Finish reasons, of OpenRouter and of DeepSeek, after which what was said is no whole reply."""
+
+
 class ChatReply(wire.ReplyStream):
     """A reply of this wire. Some servers send the whole message where others send its next piece."""
 
@@ -292,6 +296,8 @@ class ChatReply(wire.ReplyStream):
     def message(self, sent_bytes: int, settings: ModelSettings) -> ModelMessage:
         if not (self._finish or self.is_over) or not (self._finish or self._text or self._calls or self._refusal):
             raise ModelUnreachable("the stream ended before the reply was complete; retry")
+        if self._finish in _BROKEN_OFF:
+            raise ModelUnreachable(f"the server broke the reply off ({self._finish}); retry")
         if self._refusal:
             raise ModelRefused(f"the model declined to answer: {''.join(self._refusal)}", kind="refused")
         for call in self._calls:

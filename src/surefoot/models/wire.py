@@ -33,7 +33,9 @@ FINISH: Final[Mapping[str, FinishReason]] = {  # as all wires call it
     **dict.fromkeys(("stop", "eos", "end_turn", "stop_sequence"), "stop"),
     **dict.fromkeys(("tool_calls", "function_call", "tool_use"), "tool_calls"),
     # a reply that paused would go on if it were asked to
-    **dict.fromkeys(("length", "max_tokens", "model_context_window_exceeded", "pause_turn"), "length"),
+    **dict.fromkeys(
+        ("length", "max_tokens", "model_length", "MAX_TOKENS", "model_context_window_exceeded", "pause_turn"), "length"
+    ),
     **dict.fromkeys(("content_filter", "refusal"), "content_filter"),
 }
 MOST_STOPS = 4  # what OpenAI's wire allows
