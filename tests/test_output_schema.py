@@ -1,5 +1,6 @@
 """An answer in the shape that was asked for: one correction, then the run has failed."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,6 +45,19 @@ async def test_another_shape_is_corrected_once(reasoner: str, mode: CallMode, go
     run = await agent.run("add up")
     assert (run.status, run.reason, run.answer) == ("failed", "output_schema", "")
     assert run.detail
+
+
+async def test_references_lead_into_the_schema_and_whole_numbers_are_exact() -> None:
+    of = {"sum": {"type": "integer", "maximum": 2**80}, "parts": {"items": {"$ref": "#"}}}
+    tree = {"type": "object", "properties": of, "required": ["sum"]}
+    part = {"type": "object", "properties": {"sum": {"type": "integer"}}}
+    listed = {"type": "object", "properties": {"parts": {"items": {"$ref": "#/definitions/Part"}}}}
+    for schema, good, bad in (
+        (tree, f'{{"sum": {2**70}, "parts": [{{"sum": 1}}]}}', '{"sum": 1, "parts": [{}]}'),
+        ({**listed, "definitions": {"Part": part}}, '{"parts": [{"sum": 1}]}', '{"parts": [{"sum": "many"}]}'),
+    ):
+        run = await Agent(ScriptedModel([bad, good]), output=schema).run("add up")
+        assert (run.requests, run.output) == (2, json.loads(good))
 
 
 async def test_in_schema_mode_the_answer_is_held_to_the_shape() -> None:

@@ -6,13 +6,14 @@ types, is imported when one is given.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
 import orjson
 
-from surefoot.core.text import object_schema
+from surefoot.core.text import object_schema, shared_of
 from surefoot.core.view.shape import FINISH, output_text
 from surefoot.tools.schema import faults_of, untitled
 from surefoot.types.config import LoopConfig
@@ -24,7 +25,7 @@ T = TypeVar("T")
 RESULT = "result"
 """The only key of an answer whose own shape is not an object: what the wires take at the root of a schema is one."""
 
-_PARTS = ("properties", "$defs", "patternProperties")
+_PARTS = ("properties", "$defs", "definitions", "patternProperties")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,13 @@ class Shape(Generic[T]):
 
     def __call__(self, answer: str) -> T:
         """The value of an answer. Raises `ValueError`, which says what is wrong with it."""
-        value: object = orjson.loads(output_text(answer))
+        text = output_text(answer)
+        value: object = orjson.loads(text)
         if self.is_wrapped:
             if not isinstance(value, dict) or RESULT not in value:
                 raise ValueError(f"{RESULT}: is required")
-            value = cast("dict[str, object]", value)[RESULT]  # keys of JSON are text
-        return self.value_of(orjson.dumps(value))
+            text = json.dumps(json.loads(text)[RESULT])  # whole numbers of any size
+        return self.value_of(text.encode())
 
     def faults(self, answer: str) -> str:
         """What is wrong with an answer; "" when it has a value."""
@@ -61,7 +63,7 @@ def shape_of(output: object) -> Shape[Any] | None:  # Any: of whatever type was 
     if output is None or output is str:
         return None
     if isinstance(output, Mapping):
-        return _shape(cast("Mapping[str, object]", output), orjson.loads)  # its config checks what it holds
+        return _shape(cast("Mapping[str, object]", output), json.loads)  # its config checks what it holds
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  # only typed agents pay for it
 
     try:
@@ -96,8 +98,8 @@ def with_shape(config: LoopConfig, shape: Shape[Any] | None, tools: Mapping[str,
 def _shape(schema: Mapping[str, object], value_of: Callable[[bytes], T]) -> Shape[T]:
     if schema.get("type") == "object":
         return Shape(schema, is_wrapped=False, value_of=value_of)
-    own = {key: value for key, value in schema.items() if key != "$defs"}
-    shared = {key: schema[key] for key in ("$defs",) if key in schema}
+    shared = shared_of(schema)
+    own = {key: value for key, value in schema.items() if key not in shared}
     return Shape({**object_schema({RESULT: own}), **shared}, is_wrapped=True, value_of=value_of)
 
 

@@ -32,7 +32,7 @@ from surefoot.core.parse.schema import (
     type_name,
     types_of,
 )
-from surefoot.core.text.json import as_list, as_object, same_json
+from surefoot.core.text.json import as_list, as_object, same_json, shared_of
 from surefoot.types.dataclass import dataclass, replace
 
 _MOST_TOLD = 300
@@ -183,8 +183,12 @@ class Validator:
 
 def validate_value(value: object, schema: Schema) -> Checked:
     """A value of any JSON type, as the member `result` of an object; its references lead into its own schema."""
+    if schema.get("type") == "object" and isinstance(value, Mapping):  # as it is, so that `#` is the schema itself
+        checked = Validator(schema, closed=False).check(cast("Mapping[str, object]", value))
+        errors = tuple(replace(one, path=f"result.{one.path}" if one.path else "result") for one in checked.errors)
+        return Checked({"result": checked.value}, tuple(f"result.{path}" for path in checked.coerced), errors)
     whole: Schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
-    return validate({"result": value}, {**whole, "$defs": schema.get("$defs", {})})
+    return validate({"result": value}, {**whole, **shared_of(schema)})
 
 
 def validate(arguments: Mapping[str, object], schema: Schema) -> Checked:

@@ -40,6 +40,11 @@ def plain(value: object) -> object:
     raise TypeError(f"a {type(value).__name__} is not a JSON value")
 
 
+def shared_of(schema: Mapping[str, object]) -> dict[str, object]:
+    """The definitions of a JSON Schema: its references lead to them from the root of whatever it is put into."""
+    return {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+
+
 def object_schema(properties: Mapping[str, object], *optional: str) -> dict[str, object]:
     """The JSON Schema of an object with these properties and no other."""
     required = [name for name in properties if name not in optional]

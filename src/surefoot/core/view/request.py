@@ -22,8 +22,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import islice
 
-import orjson
-
 from surefoot.core.parse.frames import plain
 from surefoot.core.parse.marks import stop_sequences
 from surefoot.core.state.lookup import History
@@ -31,6 +29,7 @@ from surefoot.core.state.roles import ACTOR, SOLO, TAGGED, THINKER, prompt_name,
 from surefoot.core.state.state import State, subset
 from surefoot.core.state.turn import Rendered
 from surefoot.core.state.window import READ_RESULT, Fit, catalogue_tokens, marks, message_tokens, text_tokens
+from surefoot.core.text import json_text
 from surefoot.core.view.observations import Form, ask_for, form_in
 from surefoot.core.view.shape import IN_WORDS, REPEATS, required_only, step_schema, told_shape, with_finish
 from surefoot.core.view.step import guidance, is_thought, tools_now, without_pager
@@ -377,7 +376,5 @@ def names(tools: Catalogue) -> str:
 
 def declarations(tools: Catalogue) -> str:
     """One JSON object a line, byte-stable, in the order of the catalogue."""
-    lines = (
-        orjson.dumps({"name": t.name, "description": t.description, "parameters": t.parameters}) for t in tools.tools
-    )
-    return b"\n".join(lines).decode() or "(no tools)"
+    lines = (json_text({"name": t.name, "description": t.description, "parameters": t.parameters}) for t in tools.tools)
+    return "\n".join(lines) or "(no tools)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
@@ -13,7 +14,7 @@ from surefoot.core.parse.scan import whole_fence
 from surefoot.core.parse.validate import validate_value
 from surefoot.core.select.index import described, words
 from surefoot.core.select.shortlist import parse_task
-from surefoot.core.text import at, json_text, object_schema
+from surefoot.core.text import at, json_text, object_schema, shared_of
 from surefoot.core.text.json import as_list
 from surefoot.types.messages import ModelMessage
 from surefoot.types.reply import Fault, FaultKind, Parsed
@@ -35,9 +36,10 @@ def shape_faults(answer: str, schema: Mapping[str, object]) -> str:
     """What is wrong with the final output of an answer, as JSON of that schema; "" when it fits."""
     text = output_text(answer)
     try:
-        value: object = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        return f"it is no JSON: {error}"
+        orjson.loads(text)  # takes no `NaN`
+        value: object = json.loads(text)  # takes whole numbers of any size
+    except ValueError as error:
+        return f"it is not JSON: {error}"
     checked = validate_value(value, schema)
     told = [(fault.path, fault.message) for fault in checked.errors]
     told += [(path, "has another JSON type") for path in checked.coerced]
@@ -54,7 +56,7 @@ def output_text(answer: str) -> str:
 
 def told_shape(schema: Mapping[str, object], where: str) -> str:
     """What a model is told of the shape beforehand."""
-    return f"{where} is JSON that fits this schema, and nothing else: {orjson.dumps(dict(schema)).decode()}"
+    return f"{where} is JSON that fits this schema, and nothing else: {json_text(dict(schema))}"
 
 
 def with_finish(tools: Catalogue, schema: Mapping[str, object]) -> Catalogue:
@@ -131,8 +133,8 @@ def step_schema(
     """
     least, thought = least_answer if answer else 0, _KNOWN if known else _THOUGHT
     if output is not None:  # its references lead to the root
-        shared = {key: output[key] for key in ("$defs",) if key in output and answer}
-        output = {key: value for key, value in output.items() if key != "$defs"}
+        shared = shared_of(output) if answer else {}
+        output = {key: value for key, value in output.items() if key not in shared}
         return {**_any_of(tools, _answer(output, deliverable=deliverable) if answer else None, thought), **shared}
     text = {"type": "string", "minLength": least}
     ending = _answer(text, deliverable=deliverable) if answer else None
