@@ -171,6 +171,10 @@ async def test_an_endpoint_that_refuses_parts_is_learnt_and_the_run_works() -> N
     records, _ = await store.read_recorded(run.id)
     learnt = [r.event for r in records if isinstance(r.event, ModelTraitLearnt)]
     assert [(e.trait, e.value) for e in learnt] == [("native_tools", "no"), ("stop", "no")]
+    picky = FunctionModel(
+        lambda asked: "?" if "top_k" in asked.traits else TraitRefused("top_k", "no", "not supported")
+    )
+    assert (await Agent(picky, reasoner="plan").run("sum?")).reason == "invalid_plan"  # it was asked without
 
 
 async def test_an_endpoint_that_refuses_the_same_part_for_ever_fails_the_run() -> None:

@@ -47,7 +47,14 @@ from surefoot.testing.journals import Operation
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.types.errors import ModelUnreachable, TraitRefused, UsageError
-from surefoot.types.events import CallEnded, CallJudged, IntentAnchored, PreHydrationComplete, RunStarted
+from surefoot.types.events import (
+    CallEnded,
+    CallJudged,
+    IntentAnchored,
+    ModelTraitLearnt,
+    PreHydrationComplete,
+    RunStarted,
+)
 from surefoot.types.guard import Grounds, GuardConfig, IntentAnchor
 from surefoot.types.guard_events import Asking, JudgementMade, PerceptionSanitised
 from surefoot.types.messages import ModelRequest, Usage
@@ -227,7 +234,7 @@ async def test_a_reply_that_does_not_fit_is_repaired_once() -> None:
 
 
 async def test_a_wire_without_schemas_is_asked_in_words() -> None:
-    refused = [TraitRefused("json_schema", "no", "400")]
+    refused = [TraitRefused(trait, "no", "400") for trait in ("temperature", "json_schema")]
 
     async def says() -> str:
         if refused:
@@ -236,7 +243,8 @@ async def test_a_wire_without_schemas_is_asked_in_words() -> None:
 
     made = await told(TASK, (calls(PAY), "done"), guard(judge="self"), {"judge": says})
     assert made.run.status == "completed"
-    assert [request.mode for request in made.requests("judge")] == ["schema", "text"]
+    assert [request.mode for request in made.requests("judge")] == ["schema", "text", "schema"]
+    assert [one.trait for one in made.of(ModelTraitLearnt)] == ["temperature"]  # and it was asked anew without
 
 
 async def test_what_a_model_has_read_in_one_turn_of_a_conversation_grants_nothing_in_the_next() -> None:

@@ -27,14 +27,13 @@ from surefoot.journal.memory import MemoryJournal, store_of
 from surefoot.models.names import resolve
 from surefoot.prompts.load import template
 from surefoot.run import new_run_id, stream_of
-from surefoot.runtime.ask import reply_of
+from surefoot.runtime.ask import MOST_TRAITS, reply_of
 from surefoot.runtime.background import Held
 from surefoot.runtime.cast import cast_of
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import LiveHands
 from surefoot.runtime.offers import bound_tools
 from surefoot.runtime.services import RunServices, checked_services, services_of
-from surefoot.runtime.think import MOST_TRAITS
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import ModelError, TraitRefused, UsageError
 from surefoot.types.events import CallEnded, CallStarted, Event, ModelReplied, ModelTraitLearnt, RunStarted, Speaker

@@ -13,13 +13,13 @@ from surefoot.core.loop.read import answer_in, read_reply
 from surefoot.core.loop.slices import request as request_of
 from surefoot.core.parse.stream import DisplayFilter
 from surefoot.core.state.roles import seconds_left
-from surefoot.core.state.state import SpeakerState, State, subset
+from surefoot.core.state.state import State, subset
 from surefoot.core.state.turn import Outcome
 from surefoot.core.text import at, clean
 from surefoot.core.view.request import ANSWER_SCHEMA
 from surefoot.core.view.shape import MAX_BRANCHES, name_schema, without_answer
 from surefoot.core.view.step import is_before_calls, outcome_of, shown_words
-from surefoot.runtime.ask import failed, reply_of
+from surefoot.runtime.ask import failed, is_known, reply_of
 from surefoot.runtime.world import bring_files, cannot_take
 from surefoot.types.errors import ModelError, ModelRefused, TraitRefused
 from surefoot.types.events import Event, ModelReplied, ModelTraitLearnt
@@ -59,7 +59,7 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     since_s = time.monotonic()
     reply = _ask(part.model, request, display.emit if display else None)
     match await reply_of(reply, speaker.model, deadline_s):
-        case TraitRefused(trait=trait) as refused if not _is_known(speaker, refused):
+        case TraitRefused(trait=trait) as refused if not is_known(speaker, refused):
             # a caller's own schema may be the reason, which says nothing of others
             trait = ANSWER_SCHEMA if trait == "json_schema" and request.mode == "native" else trait
             return (ModelTraitLearnt(speaker.model, trait, refused.value, refused.evidence),)
@@ -84,16 +84,7 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     return (replied,)
 
 
-def _is_known(speaker: SpeakerState, refused: TraitRefused) -> bool:
-    """Whether nothing more can be learnt of an endpoint: that part was left out already, or too many were."""
-    is_left_out = (refused.trait, refused.value) in speaker.learnt or speaker.traits.get(refused.trait) == refused.value
-    return is_left_out or len(speaker.learnt) >= MOST_TRAITS
-
-
 _FINISH_REASONS = frozenset(get_args(FinishReason))
-
-MOST_TRAITS = 30
-"""Traits learnt in one go after which an endpoint is not asked any more."""
 
 
 async def _ask(model: Model, request: ModelRequest, emit: Emit | None) -> tuple[ModelMessage, int]:

@@ -150,7 +150,9 @@ def _is_outcome(event: Event, move: moves.Move) -> bool:
             return (event.step_id, event.attempt) == (step_id, attempt) and _is_outcome(event.event, inner)
         case moves.Think(step, role) if isinstance(event, ModelReplied):
             return (event.step, event.role) == (step, role)
-        case moves.Think() | moves.Ask() if isinstance(event, ModelFailed | ModelTraitLearnt):
+        case moves.Think() | moves.Ask() if isinstance(event, ModelTraitLearnt):
+            return True
+        case moves.Think() | moves.Ask() if isinstance(event, ModelFailed):
             return _may_fail(move)
         case _:
             return came_of(event, move)
