@@ -18,22 +18,8 @@ from surefoot.core.state.summary import HEAD_CHARS
 from surefoot.journal.codec import chain, encode, genesis
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.types import events
 from surefoot.types.errors import ModelRefused, TraitRefused
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallReused,
-    CallStarted,
-    DoubtSettled,
-    Event,
-    ModelFailed,
-    ModelReplied,
-    ModelTraitLearnt,
-    RunEnded,
-    RunForked,
-    RunResumed,
-    RunStarted,
-)
 from surefoot.types.messages import ModelRequest
 from surefoot.types.outcomes import Deny
 from surefoot.types.ports import JournalStore, RunSummary, Tool
@@ -229,8 +215,8 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(socket, name, forbidden)
 
 
-def events_of(journal: Path, run_id: str) -> list[Event]:
-    async def read() -> list[Event]:
+def events_of(journal: Path, run_id: str) -> list[events.Event]:
+    async def read() -> list[events.Event]:
         store = SqliteJournal(journal)
         records, wrong = await store.read_recorded(run_id)
         await store.aclose()
@@ -254,8 +240,9 @@ def test_there_are_at_least_twenty_and_every_kind_of_event(journal: Path) -> Non
     assert len(RUNS) >= 20
     kinds = {type(event) for name in RUNS for event in events_of(journal, name)}
     assert kinds == {
-        CallEnded, CallJudged, CallReused, CallStarted, DoubtSettled, ModelFailed, ModelReplied, ModelTraitLearnt,
-        RunEnded, RunForked, RunResumed, RunStarted,
+        events.CallEnded, events.CallJudged, events.CallReused, events.CallStarted, events.DoubtSettled,
+        events.ModelFailed, events.ModelReplied, events.ModelTraitLearnt, events.RunEnded, events.RunForked,
+        events.RunResumed, events.RunStarted,
     }  # fmt: skip
 
 
@@ -268,18 +255,18 @@ def test_the_summary_of_a_run_says_what_its_fold_does(journal: Path) -> None:
 
     summaries = asyncio.run(listed())
     for name in RUNS:
-        events = events_of(journal, name)
-        state, kept = fold(events), summaries[name]
+        happened = events_of(journal, name)
+        state, kept = fold(happened), summaries[name]
         run = Run.of(state)
         assert (kept.status, kept.reason, kept.answer) == (run.status, run.reason, run.answer[:HEAD_CHARS]), name
         assert (kept.requests, kept.usage, kept.elapsed_s) == (run.requests, run.usage, run.elapsed_s), name
-        assert (kept.models, kept.events) == (run.models, len(events)), name
+        assert (kept.models, kept.events) == (run.models, len(happened)), name
         assert kept.task == (state.task.text if state.task else ""), name
 
 
 def test_the_runs_are_what_they_are_called(journal: Path) -> None:
     all_ = {name: events_of(journal, name) for name in RUNS}
-    ends = {name: events[-1].ending for name, events in all_.items() if isinstance(events[-1], RunEnded)}
+    ends = {name: happened[-1].ending for name, happened in all_.items() if isinstance(happened[-1], events.RunEnded)}
     assert set(ends) == set(RUNS)
     other = {name: (end.kind, getattr(end, "reason", "")) for name, end in ends.items() if end.kind != "completed"}
     assert other == {
@@ -288,12 +275,13 @@ def test_the_runs_are_what_they_are_called(journal: Path) -> None:
         "the last step": ("completed_partial", "steps"),
         "a refusal": ("stopped", "refused"),
     }
-    assert any(isinstance(e, CallJudged) and isinstance(e.decision, Deny) for e in all_["a denied call"])
-    assert any(isinstance(e, ModelFailed) and e.kind == "context_overflow" for e in all_["context overflow"])
-    assert any(isinstance(e, CallEnded) and e.result.blob for e in all_["long results, paged"])
-    assert sum(isinstance(e, RunResumed) for e in all_["a doubt, settled twice"]) == 2
-    assert [e.call_id for e in all_["reads side by side"] if isinstance(e, CallEnded)] == ["1.3", "1.2", "1.1", "1.0"]
-    used = {e.reasoner for events in all_.values() for e in events if isinstance(e, RunStarted)}
+    assert any(isinstance(e, events.CallJudged) and isinstance(e.decision, Deny) for e in all_["a denied call"])
+    assert any(isinstance(e, events.ModelFailed) and e.kind == "context_overflow" for e in all_["context overflow"])
+    assert any(isinstance(e, events.CallEnded) and e.result.blob for e in all_["long results, paged"])
+    assert sum(isinstance(e, events.RunResumed) for e in all_["a doubt, settled twice"]) == 2
+    ended = [e.call_id for e in all_["reads side by side"] if isinstance(e, events.CallEnded)]
+    assert ended == ["1.3", "1.2", "1.1", "1.0"]
+    used = {e.reasoner for happened in all_.values() for e in happened if isinstance(e, events.RunStarted)}
     assert used == {"react", "mono", "dual"}
 
 
@@ -315,20 +303,20 @@ def test_a_replay_gives_the_same_events_bytes_and_hashes(
         assert previous == row.hash
 
 
-def tampered(event: Event) -> Event | None:
+def tampered(event: events.Event) -> events.Event | None:
     """The record as somebody would like it to be, where it says what surefoot itself decided."""
     match event:
-        case CallJudged(by=""):
+        case events.CallJudged(by=""):
             return replace(event, decision=Deny("because"))
-        case CallStarted(attempt=attempt):
+        case events.CallStarted(attempt=attempt):
             return replace(event, attempt=attempt + 1)
-        case CallReused():
+        case events.CallReused():
             return replace(event, known="9.9")
-        case CallEnded(call_id=call_id):
+        case events.CallEnded(call_id=call_id):
             return replace(event, call_id=f"{call_id}9")
-        case ModelReplied(parsed=parsed):
+        case events.ModelReplied(parsed=parsed):
             return replace(event, parsed=replace(parsed, content="something else", final="something else"))
-        case RunEnded(ending) if ending.kind != "cancelled":
+        case events.RunEnded(ending) if ending.kind != "cancelled":
             return replace(event, ending=replace(ending, kind="completed"[:-1]))
         case _:
             return None

@@ -22,16 +22,7 @@ from work import EXPIRES_S, REPEATABLE, noted, wanted
 
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    DoubtSettled,
-    DriverChanged,
-    Event,
-    InStep,
-    ModelReplied,
-    RunEnded,
-)
+from surefoot.types import events
 from surefoot.types.outcomes import Ask, Cancelled, Deny
 from surefoot.types.ports import JournalStore, Recorded
 
@@ -67,9 +58,9 @@ class Verdict:
         return "\n".join((*lines, *(f"FAULT {fault}" for fault in self.faults)))
 
 
-def inner(event: Event) -> Event:
+def inner(event: events.Event) -> events.Event:
     """What happened, also within a step of a plan."""
-    return event.event if isinstance(event, InStep) else event
+    return event.event if isinstance(event, events.InStep) else event
 
 
 @dataclass
@@ -84,7 +75,7 @@ class _Run:
     lapses: Sequence[Lapse]
     wrote: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
 
-    def of(self, *kinds: type[Event]) -> Iterator[tuple[float, Any]]:  # Any: one of the kinds
+    def of(self, *kinds: type[events.Event]) -> Iterator[tuple[float, Any]]:  # Any: one of the kinds
         return ((one.at, inner(one.event)) for one in self.records if isinstance(inner(one.event), kinds))
 
     def fault(self, told: str) -> None:
@@ -103,10 +94,10 @@ class _Run:
         `made` says how often each was begun in a lapse, and how often outside.
         """
         said = {line["by"]: line for line in self.book if line["what"] == "says"}
-        is_completed = any(event.ending.kind == "completed" for _, event in self.of(RunEnded))
-        no = [event for _, event in self.of(CallJudged) if isinstance(event.decision, Deny)]
+        is_completed = any(event.ending.kind == "completed" for _, event in self.of(events.RunEnded))
+        no = [event for _, event in self.of(events.CallJudged) if isinstance(event.decision, Deny)]
         refused = {said[event.by].get("key") for event in no if event.by in said}
-        if not no and any(event.ending.kind not in ("completed", "cancelled") for _, event in self.of(RunEnded)):
+        if not no and any(event.ending.kind not in ("completed", "cancelled") for _, event in self.of(events.RunEnded)):
             self.fault(f"it ended {self.records[-1].event}, though nobody had refused anything")
         is_all_told = len(refused) == len(no)  # else questions have expired, or something failed
         for kind, given in (call for turn in wanted(self.task) for call in turn):
@@ -126,10 +117,10 @@ class _Run:
         said = {line["by"]: line for line in self.book if line["what"] == "says" and line["run"] == self.run_id}
         asked: dict[str, float] = {}
         used = Counter[str]()
-        for at, event in self.of(CallJudged, DoubtSettled):
-            if isinstance(event, CallJudged) and isinstance(event.decision, Ask):
+        for at, event in self.of(events.CallJudged, events.DoubtSettled):
+            if isinstance(event, events.CallJudged) and isinstance(event.decision, Ask):
                 asked[event.call_id] = at
-            elif isinstance(event, CallJudged) and event.by:
+            elif isinstance(event, events.CallJudged) and event.by:
                 if event.call_id not in asked:
                     self.fault(f"{event.call_id} was answered by {event.by}, but no question about it was open")
                     continue
@@ -148,7 +139,7 @@ class _Run:
             self.verdict.figures[f"words: {line['word']} {line['outcome'] or 'later'}"] += 1
             if line["outcome"] == "applied" and "key" in line and used[line["by"]] != 1:
                 self.fault(f"{line['word']} {line['by']} counts, but nothing on record is by it")
-        for at, event in self.of(RunEnded):
+        for at, event in self.of(events.RunEnded):
             if isinstance(event.ending, Cancelled) and event.ending.by in said:
                 self.verdict.waits["cancelled after the word"].append(at - said[event.ending.by]["at"])
 
@@ -158,8 +149,8 @@ class _Run:
         gone = {line["victim"]: line for line in self.book if line["what"] == "gone"}
         born = {line["pid"]: line["at"] for line in self.book if line["what"] == "born"}
         fence, last = 0, 0
-        for at, event in self.of(ModelReplied, CallEnded, DriverChanged):
-            if isinstance(event, DriverChanged):
+        for at, event in self.of(events.ModelReplied, events.CallEnded, events.DriverChanged):
+            if isinstance(event, events.DriverChanged):
                 if event.fence <= fence and any(one["fence"] == fence and one["pid"] != last for one in taken):
                     self.fault(f"fence {event.fence} came after fence {fence}")
                 fence = event.fence
@@ -170,7 +161,7 @@ class _Run:
                     since = max(victims[-1]["at"], born.get(int(event.by.split()[-1]), 0.0))
                     self.verdict.waits[f"taken over from one that was {how}"].append(now - since)
                 continue
-            text = event.message.content if isinstance(event, ModelReplied) else event.result.content
+            text = event.message.content if isinstance(event, events.ModelReplied) else event.result.content
             if (match := _WRITER.search(text)) is None:
                 continue
             pid = int(match[1] or match[2])
@@ -219,17 +210,17 @@ async def judge(store: JournalStore, book: Path, runs: Mapping[str, str], *, may
         records, wrong = await store.read_recorded(run_id)
         own = [line for line in lines if line.get("run", run_id) == run_id]
         one = _Run(run_id, task, records, own, verdict, lapses)
-        events = [record.event for record in records]
-        replayed, summary = replay(events), await store.summary(run_id)
+        recorded = [record.event for record in records]
+        replayed, summary = replay(recorded), await store.summary(run_id)
         if wrong:
             one.fault(wrong)
-        if replayed.differs_at is not None or replayed.state != fold(events):
+        if replayed.differs_at is not None or replayed.state != fold(recorded):
             one.fault(f"a replay differs at record {replayed.differs_at}: {replayed.expected} {replayed.got}")
-        last = events[-1]
-        has_ended = isinstance(last, RunEnded)
+        last = recorded[-1]
+        has_ended = isinstance(last, events.RunEnded)
         if not has_ended and not (may_ask and summary.standing in ("approval", "in_doubt")):
             one.fault(f"it stands without a reason: {summary.status}, {summary.standing or 'nothing to be answered'}")
-        if summary.events != len(records) or (isinstance(last, RunEnded) and last.ending.kind != summary.status):
+        if summary.events != len(records) or (isinstance(last, events.RunEnded) and last.ending.kind != summary.status):
             one.fault(f"its summary tells of {summary.events} records and {summary.status}, it has {len(records)}")
         verdict.figures[f"runs {summary.status}"] += 1
         verdict.figures["records"] += len(records)

@@ -309,7 +309,7 @@ class DisplayFilter:
         start = fence.end() if fence is not None and not self._fence else at
         if not self._is_known(start):
             if start == len(held) and fence is not None:  # more of this run, or of blanks behind the line, says nothing
-                self._same = held[-1] if start == fence.end("run") else " \t\r\n" * ("\n" in fence[0])
+                self._same = held[-1] if start == fence.end("run") else " \t\r\n\v\f" * ("\n" in fence[0])
             return None
         self._at_line = False
         if self._fence:
