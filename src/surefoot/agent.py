@@ -51,7 +51,7 @@ from surefoot.speak import at_rest, state_now
 from surefoot.tools.function import ToolWrapper
 from surefoot.types.attachments import Attached
 from surefoot.types.config import LoopConfig, checked_config
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import RunExists, UsageError
 from surefoot.types.events import Event, JournalOrigin, RunForked, Speaker
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelSettings
@@ -344,7 +344,12 @@ class Agent(Held, Driver[Out_co]):
                 changes = self._cast.changes(state)
                 selected = (*await anchor_late(state, config), *selected_anew(state, config))
             forked = new_id or new_run_id()
-            await self._store.fork(run_id, at, forked)
+            try:
+                await self._store.fork(run_id, at, forked)
+            except RunExists:
+                known = await self._store.summary(forked)
+                if (known.parent, known.events) != (run_id, at):  # else it was begun so, and died before it said so
+                    raise
             async with Opened(await self._store.open(forked), self._store) as opened:
                 how = (changes, config, effects, origin, named.agent, named.labels, request)
                 first: list[Event] = [RunForked(forked, run_id, at, *how), *selected]

@@ -15,6 +15,7 @@ from server_agents import PLAN, agents
 from server_world import LIMIT_S, TOKENS, Reply, Served, serving, token
 
 from surefoot import Agent, MemoryJournal, SqliteJournal
+from surefoot.core.loop.fold import fold
 from surefoot.server.answers import KINDS, Problem
 from surefoot.server.api import Endpoint, Nothing, checked
 from surefoot.server.app import ENDPOINTS
@@ -233,6 +234,27 @@ async def test_a_key_makes_one_run_and_no_other_request_may_use_it(store: Journa
         assert forks[1].headers["Idempotency-Replayed"] == "true"
         wrong = await served.ask("POST", f"/v1/runs/{run}/fork", {"at": 1}, headers={"Idempotency-Key": "f"})
         assert wrong.problem == "key_reused"
+        cut_off = {"at": 2, "labels": {"cut": "off"}}
+        made = await served.ask("POST", f"/v1/runs/{run}/fork", cut_off, headers={"Idempotency-Key": "g"})
+        await store.delete(fork := str(made.json["run_id"]))
+        await store.fork(run, 2, fork)  # and whoever did so has died
+        late = await served.ask("POST", f"/v1/runs/{run}/fork", cut_off, headers={"Idempotency-Key": "g"})
+        assert (late.status, late.json["run_id"]) == (202, fork), late.body
+
+
+async def test_limits_of_a_run_stay_and_may_be_loosened_up_to_those_of_its_agent(store: JournalStore) -> None:
+    async with served_by(store) as served:
+        limits = {"max_steps": 1, "max_tokens": 100_000}
+        asked = {"agent": "helper", "task": "the score of Alice", "limits": limits}
+        run = (await served.ask("POST", "/v1/runs", asked)).json["run_id"]
+        await until(served, run, "completed_partial", "stopped")
+        fork = (await served.ask("POST", f"/v1/runs/{run}/fork", {"at": 1})).json["run_id"]
+        await until(served, fork, "completed_partial", "stopped")
+        assert (await served.ask("POST", f"/v1/runs/{run}/resume", {"limits": {"max_steps": 4}})).status == 202
+        await until(served, run, "completed")
+        records, _ = await store.read_recorded(run)
+        budget = fold(one.event for one in records).config.budget
+        assert (budget.max_steps, budget.max_tokens) == (4, 100_000)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 
 import pytest
 from aiohttp import web
@@ -14,10 +14,25 @@ from server_world import LIMIT_S, serving
 
 from surefoot import MemoryJournal
 from surefoot.server.notify import SIGNATURE, Notifier
+from surefoot.types.errors import JournalUnavailable
+from surefoot.types.ports import RunSummary
 
 pytestmark = pytest.mark.anyio
 
 SECRET = b"made up"
+
+
+class Away(MemoryJournal):
+    """A journal that cannot be asked what has changed, the first time."""
+
+    is_there = False
+
+    async def changes(self, since: int | None = None) -> AsyncGenerator[RunSummary]:
+        was_there, self.is_there = self.is_there, True
+        if not was_there:
+            raise JournalUnavailable("away")
+        async for one in super().changes(since):
+            yield one
 
 
 @pytest.mark.parametrize("shows", [False, True])
@@ -36,13 +51,13 @@ async def test_each_question_is_told_once_however_often_it_takes(shows: bool) ->
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     url = f"http://127.0.0.1:{runner.addresses[0][1]}/hook"
-    store = MemoryJournal()
+    store = Away()
     async with serving(store, agents()) as served:
         page = "http://127.0.0.1/"
         library = served.site.library
         notifier = Notifier(store, library, url, SECRET, page, shows_arguments=shows, pause_s=0.01)
         running = asyncio.ensure_future(notifier.run())
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.1)
         reply = await served.ask("POST", "/v1/runs", {"agent": "mailer", "task": "send a mail to bob@example.org"})
         run = reply.json["run_id"]
         both = [await asyncio.wait_for(told.get(), LIMIT_S) for _ in "12"]  # the first was refused

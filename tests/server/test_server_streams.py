@@ -218,6 +218,8 @@ async def test_places_for_streams_are_counted() -> None:
             assert (refused.status, refused.problem) == (429, "too_many_streams")
             assert refused.headers["Retry-After"] == "5"
         assert (await served.ask("GET", "/v1/feed", who="approver")).status == 429
+        refused = await served.ask("POST", "/v1/runs", {"agent": "helper", "task": "hello", "stream": True})
+        assert (refused.status, len(await store.runs())) == (429, 1)  # and nothing was begun
         for one in open_ones:
             one.close()
         async with asyncio.timeout(10):

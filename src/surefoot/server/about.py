@@ -82,11 +82,18 @@ async def usage(asked: Asked[By, None]) -> Response:
     return answer({"by": by, "rows": rows})
 
 
+_MOST_INNER = 10_000
+
+
 async def delete(asked: Asked[None, None]) -> Response:
-    """Delete a run."""
-    run = await run_of(asked)
+    """Delete a run, with the runs of agents that it has asked."""
+    run, store = await run_of(asked), asked.site.store
+    inner = [await store.summary(one) for one in await store.beginning(f"{run.run_id}.", _MOST_INNER)]
     try:
-        await asked.site.store.delete(run.run_id)
+        await store.delete(run.run_id)
+        for one in inner:
+            if one.outer:
+                await store.delete(one.run_id)
     except RunBusy as error:
         raise Problem("driven", visible(str(error))) from error
     except UsageError as error:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from surefoot.server.answers import dumped
+from surefoot.server.door import LOG
 from surefoot.server.tales import Library, Reading
 from surefoot.telling.state import Question
-from surefoot.types.errors import SurefootError
+from surefoot.types.errors import JournalError, SurefootError
 from surefoot.types.ports import JournalStore, RunSummary
 
 SIGNATURE = "Surefoot-Signature"
@@ -42,12 +43,20 @@ class Notifier:
 
     async def run(self) -> None:
         """Tell of each question once, as they come, until it is cancelled or the store is closed."""
-        places = asyncio.Semaphore(_AT_ONCE)
+        places, since, is_closed = asyncio.Semaphore(_AT_ONCE), None, False
         async with aiohttp.ClientSession(timeout=_LIMIT) as client, asyncio.TaskGroup() as group:
-            async for run in self.store.changes():
-                for question in await self._new(run) if run.questions or run.standing else ():
-                    await places.acquire()
-                    group.create_task(self._tell(client, run, question)).add_done_callback(lambda _: places.release())
+            while not is_closed:
+                try:
+                    async for run in self.store.changes(since):
+                        since = run.change
+                        for question in await self._new(run) if run.questions or run.standing else ():
+                            await places.acquire()
+                            telling = group.create_task(self._tell(client, run, question))
+                            telling.add_done_callback(lambda _: places.release())
+                    is_closed = True
+                except JournalError as error:  # what has changed meanwhile is told when it is back
+                    LOG.warning("nobody is told of questions until the journal is back: %s", error)
+                    await asyncio.sleep(self.pause_s)
 
     async def _new(self, run: RunSummary) -> list[Question]:
         """The questions of a run that nobody was told of."""

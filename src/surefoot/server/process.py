@@ -124,6 +124,7 @@ async def serve_site(
         await asyncio.wait((serving, working, telling, waiting), return_when=asyncio.FIRST_COMPLETED)
     finally:
         site.leave()
+        told.set()  # whatever ended it
         if site.worker is not None:
             await site.worker.drain(grace_s)
         server.should_exit = True

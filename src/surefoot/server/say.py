@@ -81,7 +81,8 @@ async def resume(asked: Asked[None, GoOn]) -> Response:
     agent = asked.site.agents.get(run.agent)
     if agent is None:
         raise Problem("agent_unknown", f"the agent of this run, {visible(run.agent)!r}, is not served here")
-    config = None if limits == Tighter() else tightened(agent, agent.config, limits)
+    tale = None if limits == Tighter() else await asked.site.library.tale(Reading(asked.site.store, run.run_id))
+    config = tightened(agent, tale.state.config, limits) if tale is not None else None
     posted, is_replayed = await _post(asked, run, Resume(asked.token.name, config))
     return _later(run, posted, is_replayed=is_replayed)
 
@@ -91,7 +92,7 @@ async def show_word(asked: Asked[None, None]) -> Response:
     run, number = await run_of(asked), asked.part("number")
     try:
         posted = await asked.site.store.posted(run.run_id, int(number))
-    except (ValueError, UsageError) as error:
+    except (ValueError, OverflowError, UsageError) as error:
         raise Problem("no_such_word", f"run {visible(run.run_id)} has no word {visible(number)}") from error
     told = {"number": posted.number, "outcome": posted.outcome, "detail": visible(posted.detail)}
     seq = posted.seq if posted.seq >= 0 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -19,6 +20,7 @@ from surefoot.server.api import Asked
 from surefoot.server.follow import events_stream
 from surefoot.server.reads import run_of
 from surefoot.server.shapes import Fork, Start, Tighter
+from surefoot.server.tales import Reading
 from surefoot.telling.text import visible
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import RunBusy, RunExists, RunUnknown
@@ -39,7 +41,8 @@ async def start(asked: Asked[None, Start]) -> Response:
     body = asked.body
     attachments = tuple(one.attachment() for one in body.attachments)
     task = Task(body.task, attachments, steps=body.steps, context=body.context, author=asked.token.speaks_as)
-    run, is_replayed = await begin_run(asked, body.agent, task, body.labels, body.limits)
+    with asked.site.pace.stream(asked.token.name) if body.stream else nullcontext():  # 429 before anything is begun
+        run, is_replayed = await begin_run(asked, body.agent, task, body.labels, body.limits)
     if body.stream:
         return events_stream(asked, run, 0, {"Location": f"/v1/runs/{run.run_id}"})
     return _answer(run, is_replayed=is_replayed)
@@ -69,7 +72,11 @@ async def fork(asked: Asked[None, Fork]) -> Response:
     agent = agent_of(asked, body.agent or parent.agent)
     if body.at > parent.events:
         raise Problem("invalid", f"the run has {parent.events} records; fork it at 1 to {parent.events}")
-    config = tightened(agent, agent.config, body.limits)
+    config: LoopConfig | None = agent.config
+    if agent.name == parent.agent:  # it keeps its own limits
+        tale = await asked.site.library.tale(Reading(asked.site.store, parent.run_id), body.at)
+        config = tale.state.config if body.limits != NO_LIMITS else None
+    config = tightened(agent, config, body.limits) if config is not None else None
 
     async def begin(run_id: str, labels: Mapping[str, str], request: str) -> object:
         begin = partial(agent.fork, parent.run_id, body.at, new_id=run_id, config=config, drives=False)
@@ -81,16 +88,15 @@ async def fork(asked: Asked[None, Fork]) -> Response:
 
 
 def tightened(agent: Agent, config: LoopConfig, limits: Tighter) -> LoopConfig:
-    """A configuration with limits that are not looser. Raises `Problem` for one that is."""
+    """A configuration with limits that are not looser than the agent's. Raises `Problem` for one that is."""
     given = limits.model_dump(exclude_none=True)
-    budget = config.budget
     if agent.reasoner == "plan" and "max_steps" in given:  # its own ceiling is the one that counts
-        plan = config.plan or PlanConfig()
+        plan = agent.config.plan or PlanConfig()
         _check("max_steps", given["max_steps"], plan.max_llm_calls)
-        config = replace(config, plan=replace(plan, max_llm_calls=given["max_steps"]))
+        config = replace(config, plan=replace(config.plan or plan, max_llm_calls=given["max_steps"]))
     for name, value in given.items():
-        _check(name, value, getattr(budget, name))
-    return replace(config, budget=replace(budget, **given)) if given else config
+        _check(name, value, getattr(agent.config.budget, name))
+    return replace(config, budget=replace(config.budget, **given)) if given else config
 
 
 def _check(name: str, value: float, most: float | None) -> None:
@@ -153,7 +159,9 @@ async def _earlier_run(asked: Asked[Any, Any], run_id: str, request: str, at: in
     if not run.events:
         return None
     records, _ = await store.read_recorded(run_id, at, 1)
-    match records[0].event if records else None:
+    if not records:  # a fork that is about to be made
+        return None
+    match records[0].event:
         case RunStarted(request=before) | RunForked(request=before) if before == request:
             return run
         case _:

@@ -64,7 +64,8 @@ async def serve(asked: Asked[None, RunAgent]) -> EventStream:
         raise invalid(error) from error
     if given.tools:
         raise _wrong("tools", "a run uses only the tools of its agent; send none")
-    run, since = await _answered(asked, given) if given.resume else (await _run(asked, given, agent), 0)
+    with asked.site.pace.stream(asked.token.name):  # 429 before anything is begun
+        run, since = await _answered(asked, given) if given.resume else (await _run(asked, given, agent), 0)
     speak = partial(_tell, asked.site, run, since, given)
     return EventStream(speak, asked.site.pace.stream(asked.token.name), {"Location": f"/v1/runs/{run.run_id}"})
 
