@@ -103,6 +103,23 @@ def test_a_signal_leaves_a_run_that_can_be_resumed(folder: Path, number: signal.
         assert ended(start(folder, "resume", run_id)).out == "It is set.\n"
 
 
+@pytest.mark.parametrize(
+    "command", [("batch", "rows.csv", "--task={n}", "--out=out.csv"), ("chat",)], ids=lambda one: one[0]
+)
+def test_sigterm_ends_a_batch_and_a_chat(folder: Path, command: tuple[str, ...]) -> None:
+    (folder / "rows.csv").write_text("n\n1\n2\n")
+    ours, theirs = os.pipe()
+    os.write(theirs, b"Do it.\nAnd that.\n")
+    with chat_server(*(calls(("append_line", {"text": "once"})) for _ in "12")) as chat:
+        given = ("--guard=off", f"--model={chat.model}", "--tools=tools.py", "--no-builtin")
+        process = start(folder, *command, *given, stdin=ours)
+        wait_until((folder / "effects.txt").exists, process)
+        process.send_signal(signal.SIGTERM)
+        done = ended(process)
+    assert (done.code, "interrupted" in done.err, "Traceback" in done.err) == (143, True, False), done.err
+    assert (folder / "out.csv").exists() == (command[0] == "batch")
+
+
 def test_sigterm_before_a_run_begins_says_so(folder: Path) -> None:
     (folder / "slow.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(60)  # until the signal\n")
     with chat_server() as chat:

@@ -1,5 +1,6 @@
 """What is set about a run from the shell: the settings file, and the options that beat it."""
 
+import asyncio
 import json
 import re
 from dataclasses import fields, replace
@@ -10,9 +11,10 @@ from typing import Any, cast
 import pytest
 from cli_world import Command, Json, calls, chat_server, offered, run_id_in, says, texts
 
-from surefoot import Budget, LoopConfig, SqliteJournal
+from surefoot import Budget, LoopConfig, SqliteJournal, ToolCallContext
 from surefoot.cli.agents_file import agents_in
 from surefoot.cli.options import Options, changed, config_in
+from surefoot.tools.function import FunctionTool
 from surefoot.types.errors import UsageError
 from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.progress import LimitAction, StepIterationConfig
@@ -289,6 +291,18 @@ def test_what_is_wrong_in_an_agents_file_names_the_agent(tmp_path: Path, lines: 
     (tmp_path / "agents.toml").write_text(f"[agents.one]\nmodel = {MODEL!r}\n{lines}\n", encoding="utf-8")
     with pytest.raises(UsageError, match=why):
         agents_in(tmp_path / "agents.toml", SqliteJournal(tmp_path / "runs.db"), "runs.db")
+
+
+def test_no_agent_of_a_file_may_change_what_makes_it_or_another(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(TOOL, encoding="utf-8")
+    (tmp_path / "rules.toml").write_text('[[rule]]\nid = "no"\nwhen = { effect = "delete" }\nthen = "deny"\n')
+    tables = f"[agents.one]\nmodel = {MODEL!r}\nwrite = true\n[agents.two]\nmodel = {MODEL!r}\ntools = ['own.py']\n"
+    (tmp_path / "agents.toml").write_text(f"{tables}[agents.two.guard]\nrules_file = 'rules.toml'\n")
+    found = agents_in(tmp_path / "agents.toml", SqliteJournal(tmp_path / "runs.db"), "runs.db", [tmp_path / "tokens"])
+    (write,) = (tool for tool in found["one"].tools if isinstance(tool, FunctionTool) and tool.name == "file_write")
+    for name in ("agents.toml", "rules.toml", "own.py", "tokens"):
+        told = asyncio.run(write.call({"path": name, "text": ""}, ToolCallContext("run", "1.0", "key")))
+        assert "closed to tools" in told.content
 
 
 def test_each_field_of_an_agents_file_changes_the_agent(tmp_path: Path) -> None:

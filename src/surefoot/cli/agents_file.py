@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from surefoot.agent import Agent
-from surefoot.cli.options import Options, changed, config_of
+from surefoot.cli.options import FILES, Options, changed, config_of
 from surefoot.cli.setup import agent_from, loaded, recipe_from, tools_of
+from surefoot.core.text.json import as_object
 from surefoot.types.config import TABLES
 from surefoot.types.errors import UsageError
 from surefoot.types.guard import GuardConfig
@@ -29,13 +30,16 @@ _PATHS = ("root", "tools", "mcp")  # from the folder of the file
 _FIELDS = (*_PLAIN, *_PATHS, "use", "instructions", "description")
 
 
-def agents_in(path: Path, store: JournalStore, journal: str) -> dict[str, Agent]:
-    """The agents by their names, all on this journal. Raises `UsageError` that says what is wrong with the file."""
+def agents_in(path: Path, store: JournalStore, journal: str, closed: Sequence[Path] = ()) -> dict[str, Agent]:
+    """The agents by their names, all on this journal; to their file tools also the files that are `closed` are closed.
+
+    Raises `UsageError` that says what is wrong with the file.
+    """
     match path.suffix:
         case ".py":
             found = _in_python(path)
         case ".toml":
-            found = _in_toml(path, store, journal)
+            found = _in_toml(path, store, journal, closed)
         case _:
             raise UsageError(f"--agents {path}: give a file that ends in .py or .toml")
     return {name: cast("Agent", replace(cast("Any", agent), name=name, journal=store)) for name, agent in found.items()}
@@ -51,7 +55,7 @@ def _in_python(path: Path) -> Mapping[str, Agent]:
     return _check_names(path, cast("Mapping[str, Agent]", found))  # as was just looked at
 
 
-def _in_toml(path: Path, store: JournalStore, journal: str) -> Mapping[str, Agent]:
+def _in_toml(path: Path, store: JournalStore, journal: str, closed: Sequence[Path]) -> Mapping[str, Agent]:
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -61,10 +65,19 @@ def _in_toml(path: Path, store: JournalStore, journal: str) -> Mapping[str, Agen
     given = tables.get("agents")
     if list(tables) != ["agents"] or not isinstance(given, Mapping):
         raise UsageError(f"--agents {path}: write one table [agents.NAME] for each agent, and nothing else")
-    return {
-        name: _agent(path, name, table, store, journal)
-        for name, table in _check_names(path, cast("Mapping[str, object]", given)).items()
-    }
+    found = _check_names(path, cast("Mapping[str, object]", given))
+    files = [*closed, path, *(path.parent / one for table in found.values() for one in _files_of(table))]
+    believed = tuple(str(one.absolute()) for one in files)  # no agent may change what makes it, or another one
+    return {name: _agent(path, name, table, store, journal, believed=believed) for name, table in found.items()}
+
+
+def _files_of(table: object) -> Iterator[str]:
+    """The files of tools, servers and rules that a table names. What is of another type is told where it is read."""
+    given = as_object(table) or {}
+    guard = as_object(given.get("guard")) or {}
+    for one in (given.get("tools"), given.get("mcp"), *(guard.get(name) for name in FILES)):
+        several = cast("list[object]", one) if isinstance(one, list) else [one]
+        yield from (each for each in several if isinstance(each, str))
 
 
 def _check_names(path: Path, found: Mapping[str, T]) -> Mapping[str, T]:
@@ -76,7 +89,9 @@ def _check_names(path: Path, found: Mapping[str, T]) -> Mapping[str, T]:
     return found
 
 
-def _agent(path: Path, name: str, table: object, store: JournalStore, journal: str) -> Agent:
+def _agent(
+    path: Path, name: str, table: object, store: JournalStore, journal: str, *, believed: tuple[str, ...]
+) -> Agent:
     """The agent of one table: options of the command line, and the tables of a settings file below it."""
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  # only who serves agents pays for it
 
@@ -88,7 +103,7 @@ def _agent(path: Path, name: str, table: object, store: JournalStore, journal: s
         raise UsageError(f"{where} has no field {unknown[0]!r}; choose from {', '.join((*_FIELDS, *TABLES))}")
     said = {key: value for key, value in given.items() if key in (*_PLAIN, *_PATHS)}
     if isinstance(use := given.get("use"), list):
-        use = ",".join(cast("list[str]", use))  # as the option has it
+        use = ",".join(map(str, cast("list[object]", use)))  # as the option has it
     try:
         options = TypeAdapter(Options).validate_python({**said, "use": use}, strict=False)
     except ValidationError as error:
@@ -99,7 +114,7 @@ def _agent(path: Path, name: str, table: object, store: JournalStore, journal: s
     options = replace(options, root=folder / (options.root or "."), **files)
     config = config_of(path, {key: value for key, value in given.items() if key in TABLES}, within=f"agents.{name}.")
     try:
-        recipe = replace(recipe_from(options), settings=str(path.absolute()))
+        recipe = replace(recipe_from(options), guard_files=believed)
         config = changed(options, config, recipe.reasoner) or config
         tools = tools_of(recipe, journal)
         if config.guard is None and (recipe.mcp or any(tool.spec.effect != "read" for tool in tools)):

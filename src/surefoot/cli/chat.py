@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,7 +16,7 @@ import typer
 from surefoot.agent import Agent
 from surefoot.chat import Chat
 from surefoot.cli.conduct import Work, agent_with, driven
-from surefoot.cli.exits import DONE, Terminated
+from surefoot.cli.exits import DONE, TERMINATED, Terminated
 from surefoot.cli.live import Progress, put, stderr, stdout
 from surefoot.cli.options import JournalOption, Options, SettingsOption, VerboseOption, takes_options
 from surefoot.cli.recipes import Recipe, keep_recipe
@@ -30,9 +29,10 @@ from surefoot.cli.setup import (
     journal_path,
     question_within,
     tools_of,
+    user_name,
     with_journal,
 )
-from surefoot.core.state.state import EMPTY, State
+from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.core.state.window import READ_RESULT
 from surefoot.run import Run
 from surefoot.runtime.world import Watch
@@ -136,8 +136,10 @@ class _Room:
                 next_work = self._answered(run) if run.status == "paused" else None
                 if next_work is None:
                     showing.over(run, journal_hint(self.journal))
-        except (KeyboardInterrupt, asyncio.CancelledError, Terminated):
+        except (KeyboardInterrupt, asyncio.CancelledError, Terminated) as stopped:
             put(stderr(), [Line("interrupted; /resume continues this turn", "warn")])
+            if not isinstance(stopped, KeyboardInterrupt):  # SIGTERM is for the whole of it
+                raise typer.Exit(TERMINATED) from None
 
     def _keeping(self, work: Work) -> Work:
         """The same, with the recipe of the run kept once it has begun, so that it counts as this user's own."""
@@ -164,11 +166,11 @@ class _Room:
             if picked is None:
                 put(stderr(), [Line("that is not an answer; /resume asks again", "warn")])
                 return None
-            self._say(run.id, [rows[at - 1].id for at in picked], [call.id for call in rows] if not picked else [])
+            self._say(run.id, [rows[at - 1] for at in picked], rows if not picked else ())
         return lambda watch, stream: self.chat.resume(watch=watch, stream=stream)
 
-    def _say(self, run_id: str, allowed: Sequence[str], refused: Sequence[str]) -> None:
-        name = getpass.getuser()
+    def _say(self, run_id: str, allowed: Sequence[Call], refused: Sequence[Call]) -> None:
+        name = user_name()
         if allowed:
             with_journal(self.journal, lambda store: Voice(store).approve(run_id, allowed, by=name))
         else:

@@ -6,18 +6,17 @@ A plan that waits for its signature can be shown to whoever sits at the terminal
 from __future__ import annotations
 
 import asyncio
-import getpass
 import io
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, TextIO, TypeVar
 
 import typer
 
@@ -52,10 +51,11 @@ from surefoot.cli.setup import (
     schema_in,
     served,
     tools_of,
+    user_name,
     with_journal,
 )
 from surefoot.core.loop.fold import fold
-from surefoot.core.plan.accept import PLAN
+from surefoot.core.plan.accept import PLAN, signature
 from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import EMPTY, State
 from surefoot.run import Run, new_run_id
@@ -72,6 +72,7 @@ from surefoot.types.messages import Signal
 from surefoot.types.ports import JournalStore
 from surefoot.types.task import Task
 
+T = TypeVar("T")
 TaskArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[-] TASK", help="What to do, in words; - attaches stdin.")
 ]
@@ -300,18 +301,22 @@ def driven(agent: Agent, work: Work, showing: Showing) -> Run:
     """Drive a run and show it. Ctrl-C and SIGTERM cancel it, and leave it resumable."""
 
     async def closed_after() -> Run:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None  # noqa: S101  # a coroutine runs in one
-        # SIGTERM cancels this task, where asyncio lets only Ctrl-C do so
-        before = signal.signal(signal.SIGTERM, lambda _number, _frame: loop.call_soon_threadsafe(task.cancel))
-        try:
-            async with aclosing(agent):
-                return await work(showing.watch, showing.streams)
-        finally:
-            signal.signal(signal.SIGTERM, before)
+        async with aclosing(agent):
+            return await work(showing.watch, showing.streams)
 
     with showing:
-        return asyncio.run(closed_after())
+        return asyncio.run(terminable(closed_after()))
+
+
+async def terminable(work: Awaitable[T]) -> T:
+    """SIGTERM cancels it, where asyncio lets only Ctrl-C do so."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None  # noqa: S101  # a coroutine runs in one
+    before = signal.signal(signal.SIGTERM, lambda _number, _frame: loop.call_soon_threadsafe(task.cancel))
+    try:
+        return await work
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _conduct(
@@ -359,13 +364,13 @@ def _word_on_plan(agent: Agent, journal: str | None, state: State, by: str) -> W
     said = answer_on(sys.stdin, sys.stderr)
     if not said:
         return None
-    name = by or getpass.getuser()
+    name, shown = by or user_name(), signature(state)
 
     async def send_word(store: JournalStore) -> Found:
         if said == "yes":
-            await Voice(store).approve(state.run_id, PLAN, by=name)
+            await Voice(store).approve(state.run_id, shown, by=name)
         else:
-            await Voice(store).refuse(state.run_id, PLAN, by=name, reason="" if said == "no" else said)
+            await Voice(store).refuse(state.run_id, shown, by=name, reason="" if said == "no" else said)
         return await find(store, state.run_id, journal)
 
     new = with_journal(journal, send_word).records[state.seen :]

@@ -152,8 +152,11 @@ def server(model: str, base_url: str | None) -> Iterator[Check]:
     url = base_url or (model.partition("#")[0] if model.startswith(("http://", "https://")) else "")
     if not url and (provider := PROVIDERS.get(model.partition(":")[0])) is not None:
         url = os.environ.get(provider.base_url_variable, "") or provider.base_url
-    parts = urlsplit(url)
-    host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
+    except ValueError:  # `chosen` says what is wrong
+        return
     if not host:
         return
     name = f"server {host}:{port}"

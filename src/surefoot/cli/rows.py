@@ -20,8 +20,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from surefoot.agent import Agent
 from surefoot.batch import number_of
-from surefoot.cli.conduct import agent_with
-from surefoot.cli.exits import DONE, INTERRUPTED
+from surefoot.cli.conduct import agent_with, terminable
+from surefoot.cli.exits import DONE, INTERRUPTED, TERMINATED
 from surefoot.cli.live import put, stderr
 from surefoot.cli.options import JournalOption, Options, SettingsOption, takes_options
 from surefoot.cli.recipes import keep_recipe
@@ -32,7 +32,7 @@ from surefoot.types.attachments import Attachment
 from surefoot.types.errors import UsageError
 from surefoot.types.task import Task
 
-Rows = Sequence[Mapping[str, str]]
+Row = Mapping[str, object]
 _PLACE = re.compile(r"\{([^{}]+)\}")
 _GIVEN = ("run", "status", "answer")
 """The columns that a row is given."""
@@ -60,6 +60,9 @@ def batch(
     The value of a {COLUMN} counts as your own words; pass other people's texts with --attach.
     """
     rows = rows_of(file)
+    taken = [name for name in _GIVEN if any(name in row for row in rows)]
+    if taken and len(taken) < len(_GIVEN):  # with all three it is what an earlier batch wrote
+        raise UsageError(f"{file}: the output gets a column {taken[0]!r} of its own; rename that of the rows")
     tasks = [task_of(task, attach or (), row, number) for number, row in enumerate(rows, 1)]
     if out.suffix not in (".csv", ".jsonl"):
         raise UsageError(f"--out {out}: the file must end in .csv or .jsonl")
@@ -76,12 +79,12 @@ def batch(
         keep_recipe(journal_path(journal), f"{name}-{number:06}", recipe)
     ended: dict[int, Run] = {}
     try:
-        asyncio.run(_run_all(agent, tasks, name, concurrency, ended))
-    except KeyboardInterrupt:
+        asyncio.run(terminable(_run_all(agent, tasks, name, concurrency, ended)))
+    except (KeyboardInterrupt, asyncio.CancelledError) as stopped:
         _write(out, rows, ended)
         told = f"interrupted after {count(len(ended), 'row')} of {len(rows)}; the same command does the rest"
         put(stderr(), [Line(told, "warn")])
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED if isinstance(stopped, KeyboardInterrupt) else TERMINATED) from None
     _write(out, rows, ended)
     left = [run for run in ended.values() if run.status != "completed"]
     lines = [
@@ -114,7 +117,7 @@ def _cost(ended: Mapping[int, Run]) -> str:
     return f", ${sum(known):.4f}" if known else ""
 
 
-def rows_of(path: Path) -> Rows:
+def rows_of(path: Path) -> Sequence[Row]:
     """The rows of a file. Raises `UsageError` for one that cannot be read as rows."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -124,7 +127,7 @@ def rows_of(path: Path) -> Rows:
         rows = [_row(path, number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     elif path.suffix == ".csv":
         csv.field_size_limit(2**31 - 1)  # an answer may be long
-        reader, rows = csv.reader(io.StringIO(text, newline="")), list[Mapping[str, str]]()
+        reader, rows = csv.reader(io.StringIO(text, newline="")), list[Row]()
         head = next(reader, list[str]())
         if twice := next((name for name in head if head.count(name) > 1), None):
             raise UsageError(f"{path}: two columns are called {twice!r}; rename one of them")
@@ -151,29 +154,33 @@ def _is_ours(path: Path) -> bool:
     return False
 
 
-def _row(path: Path, number: int, line: str) -> Mapping[str, str]:
+def _row(path: Path, number: int, line: str) -> Row:
     try:
         row: object = json.loads(line)
     except ValueError:
         row = None
     if not isinstance(row, dict):
         raise UsageError(f"{path}, line {number}: not a JSON object")
-    held = cast("Mapping[str, object]", row)  # the keys of JSON are text
-    return {key: one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for key, one in held.items()}
+    return cast("Row", row)  # the keys of JSON are text
 
 
-def task_of(template: str, attach: Sequence[str], row: Mapping[str, str], number: int) -> Task:
+def _text(value: object) -> str:
+    """A value of a row, as a task or a CSV file has it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def task_of(template: str, attach: Sequence[str], row: Row, number: int) -> Task:
     """The task of a row. Raises `UsageError` for a column that it does not have, or an empty task."""
     for name in (*_PLACE.findall(template), *attach):
         if name not in row:
             raise UsageError(f"row {number} has no column {name!r}; it has {', '.join(row)}")
-    text = _PLACE.sub(lambda place: row[place[1]], template)
+    text = _PLACE.sub(lambda place: _text(row[place[1]]), template)
     if not text.strip():
         raise UsageError(f"row {number} gives an empty task")
-    return Task(text, tuple(Attachment(name, row[name]) for name in attach))
+    return Task(text, tuple(Attachment(name, _text(row[name])) for name in attach))
 
 
-def _write(out: Path, rows: Rows, ended: Mapping[int, Run]) -> None:
+def _write(out: Path, rows: Sequence[Row], ended: Mapping[int, Run]) -> None:
     """The rows with what came of each, in their order; whole or not at all."""
     found = [
         {**row, **dict(zip(_GIVEN, (run.id, run.status, run.answer) if run else ("", "", ""), strict=True))}
@@ -186,7 +193,7 @@ def _write(out: Path, rows: Rows, ended: Mapping[int, Run]) -> None:
     else:
         writer = csv.DictWriter(text, list(dict.fromkeys(key for one in found for key in one)), restval="")
         writer.writeheader()
-        writer.writerows(found)
+        writer.writerows({key: _text(value) for key, value in one.items()} for one in found)
     fresh = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         fresh.write_text(text.getvalue(), encoding="utf-8", newline="")

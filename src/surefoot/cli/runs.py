@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -26,7 +26,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay as replayed
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.plan.history import history as history_of
-from surefoot.core.state.state import EMPTY
+from surefoot.core.state.state import EMPTY, Call
 from surefoot.core.text.urls import redacted
 from surefoot.delegate import inner_run_id
 from surefoot.run import Run
@@ -257,10 +257,11 @@ def approve(
         for number, one in enumerate(rows, 1):  # of what does not wait, the agent says what is wrong
             place = [Line(f"row {number} of {len(rows)}", "dim")] if len(rows) > 1 else []
             put(stdout(), place + await question_within(store, found, one))
-        allowed, refused = ([], named) if refuse else (named, [])
+        allowed: Sequence[str | Call] = () if refuse else named
+        refused: Sequence[str | Call] = named if refuse else ()
         if rows and is_asked:
-            ids, picked = [one.id for one in rows], answer_on(sys.stdin, len(rows))
-            allowed, refused = [ids[at - 1] for at in picked or ()], ids if picked == [] else []
+            picked = answer_on(sys.stdin, len(rows))
+            allowed, refused = [rows[at - 1] for at in picked or ()], rows if picked == [] else []
         if allowed:
             run, said = await Voice(store).approve(found.run_id, allowed, by=by), "allowed"
         elif refused:
@@ -268,7 +269,8 @@ def approve(
         else:
             put(stdout(), [Line(_NO_ANSWER[sys.stdin.isatty()], "warn")])
             return Run.of(found.state)
-        told = ["the plan" if one.id == PLAN else program_text(one) for one in group if one.id in (allowed or refused)]
+        said_of = {one.id if isinstance(one, Call) else one for one in (*allowed, *refused)}
+        told = ["the plan" if one.id == PLAN else program_text(one) for one in group if one.id in said_of]
         put(stdout(), [Line(f"{said} by {visible(by)}: {visible(text)}") for text in told])
         return run
 

@@ -134,7 +134,7 @@ def site_of(
     keys = Keyring(tokens_in(tokens)) if tokens is not None else Keyring((), everything)
     keys = Keyring((everything,)) if secret else keys
     store = open_journal(place, make=True)
-    served = agents_in(agents, store, place) if agents is not None else {}
+    served = agents_in(agents, store, place, (tokens,) if tokens else ()) if agents is not None else {}
     site = Site(store, served, keys, limits)
     drives = driven_at_once(drive)
     if drives and served:
