@@ -19,6 +19,7 @@ from surefoot.core.loop.moves import standing
 from surefoot.core.loop.read import read_reply
 from surefoot.core.state.roles import SOLO, mode_for
 from surefoot.core.state.state import Call, State
+from surefoot.core.state.turn import MOST_TRAITS
 from surefoot.core.text import clean, json_text
 from surefoot.core.view.observations import attribute, plain, tagged, tell
 from surefoot.core.view.request import declarations
@@ -27,7 +28,7 @@ from surefoot.journal.memory import MemoryJournal, store_of
 from surefoot.models.names import resolve
 from surefoot.prompts.load import template
 from surefoot.run import new_run_id, stream_of
-from surefoot.runtime.ask import MOST_TRAITS, reply_of
+from surefoot.runtime.ask import reply_of
 from surefoot.runtime.background import Held
 from surefoot.runtime.cast import cast_of
 from surefoot.runtime.drive import drive

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -26,7 +26,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay as replayed
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.plan.history import history as history_of
-from surefoot.core.state.state import EMPTY, Call
+from surefoot.core.state.state import EMPTY
 from surefoot.core.text.urls import redacted
 from surefoot.delegate import inner_run_id
 from surefoot.run import Run
@@ -249,28 +249,26 @@ def approve(
 
     async def send_word(store: JournalStore, found: Found) -> Run:
         if outcome is not None:
-            settled: Outcome = "abandoned" if outcome == "abandon" else "done" if outcome == "done" else "not_done"
-            return await Voice(store).settle(found.run_id, call, settled, by=by, result=result)
+            return await Voice(store).settle(found.run_id, call, _SETTLED[outcome], by=by, result=result)
         group = next((one for one in Run.of(found.state).questions if any(call.id in named for call in one)), ())
         is_asked = not (refuse or yes or call == PLAN)
         rows = [one for one in group if one.id in named or (is_asked and len(named) == 1)]
         for number, one in enumerate(rows, 1):  # of what does not wait, the agent says what is wrong
             place = [Line(f"row {number} of {len(rows)}", "dim")] if len(rows) > 1 else []
             put(stdout(), place + await question_within(store, found, one))
-        allowed: Sequence[str | Call] = () if refuse else named
-        refused: Sequence[str | Call] = named if refuse else ()
+        allowed, refused = ([], named) if refuse else (named, [])
         if rows and is_asked:
-            picked = answer_on(sys.stdin, len(rows))
-            allowed, refused = [rows[at - 1] for at in picked or ()], rows if picked == [] else []
+            ids, picked = [one.id for one in rows], answer_on(sys.stdin, len(rows))
+            allowed, refused = [ids[at - 1] for at in picked or ()], ids if picked == [] else []
+        what = [{row.id: row for row in rows}.get(one, one) for one in allowed or refused]  # as it was shown
         if allowed:
-            run, said = await Voice(store).approve(found.run_id, allowed, by=by), "allowed"
+            run, said = await Voice(store).approve(found.run_id, what, by=by), "allowed"
         elif refused:
-            run, said = await Voice(store).refuse(found.run_id, refused, by=by, reason=reason), "refused"
+            run, said = await Voice(store).refuse(found.run_id, what, by=by, reason=reason), "refused"
         else:
             put(stdout(), [Line(_NO_ANSWER[sys.stdin.isatty()], "warn")])
             return Run.of(found.state)
-        said_of = {one.id if isinstance(one, Call) else one for one in (*allowed, *refused)}
-        told = ["the plan" if one.id == PLAN else program_text(one) for one in group if one.id in said_of]
+        told = ["the plan" if one.id == PLAN else program_text(one) for one in group if one.id in (allowed or refused)]
         put(stdout(), [Line(f"{said} by {visible(by)}: {visible(text)}") for text in told])
         return run
 
@@ -279,6 +277,7 @@ def approve(
         raise typer.Exit(CODES["paused"])
 
 
+_SETTLED: Mapping[str, Outcome] = {"done": "done", "not-done": "not_done", "abandon": "abandoned"}
 _NO_ANSWER = (
     "not allowed: answers are not read from a pipe, so use a terminal or --yes; the question stays open",
     "not allowed: that is not an answer; the question stays open",

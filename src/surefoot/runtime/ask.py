@@ -34,7 +34,7 @@ from surefoot.core.parse.frames import masks_in, stripped
 from surefoot.core.parse.scan import MOST_NESTED, nested_deeper_than
 from surefoot.core.parse.validate import validate
 from surefoot.core.state.roles import PLANNER, SOLO, guard_role, seconds_left, spent_limit
-from surefoot.core.state.state import SpeakerState, State
+from surefoot.core.state.state import State
 from surefoot.core.text import clean
 from surefoot.core.view.request import REQUIRED_ONLY
 from surefoot.core.view.stages import (
@@ -130,16 +130,6 @@ async def reply_of(reply: Awaitable[T], model: str, limit_s: float | None) -> T 
         return failure
 
 
-MOST_TRAITS = 30
-"""Traits learnt in one go after which an endpoint is not asked any more."""
-
-
-def is_known(speaker: SpeakerState, refused: TraitRefused) -> bool:
-    """Whether nothing more can be learnt of an endpoint: that part was left out already, or too many were."""
-    is_left_out = (refused.trait, refused.value) in speaker.learnt or speaker.traits.get(refused.trait) == refused.value
-    return is_left_out or len(speaker.learnt) >= MOST_TRAITS
-
-
 NOT_FOR_ANOTHER = frozenset({"refused", "context_overflow"})
 """Failures after which no other model is asked: what a model refuses to say, and what the view is cut for."""
 
@@ -178,7 +168,9 @@ async def _proposed(world: World, kind: ProposalKind, about: str, state: State) 
         deadline_s=limit_s,
     )
     match await reply_of(part.model.send(request), speaker.model, limit_s):
-        case TraitRefused() as refused if not is_known(speaker, refused):  # the prompt says what the reply has to be
+        case TraitRefused() as refused if not speaker.knows(
+            refused.trait, refused.value
+        ):  # the prompt says what the reply has to be
             return ModelTraitLearnt(speaker.model, refused.trait, refused.value, refused.evidence)
         case ModelError() as error:
             return failed(world, state, role, error)
@@ -258,7 +250,7 @@ class Asker:
             until_s = time.monotonic() + limit_s
             reply = await reply_of(self._tried(prompt, limit_s), self._part.model.name, limit_s)
             speaker = self._state.speakers[self._role]
-            if isinstance(reply, TraitRefused) and not is_known(speaker, reply):
+            if isinstance(reply, TraitRefused) and not speaker.knows(reply.trait, reply.value):
                 self.learnt = ModelTraitLearnt(speaker.model, reply.trait, reply.value, reply.evidence)
                 return None
             if isinstance(reply, ModelError):

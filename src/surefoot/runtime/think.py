@@ -19,7 +19,7 @@ from surefoot.core.text import at, clean
 from surefoot.core.view.request import ANSWER_SCHEMA
 from surefoot.core.view.shape import MAX_BRANCHES, name_schema, without_answer
 from surefoot.core.view.step import is_before_calls, outcome_of, shown_words
-from surefoot.runtime.ask import failed, is_known, reply_of
+from surefoot.runtime.ask import failed, reply_of
 from surefoot.runtime.world import bring_files, cannot_take
 from surefoot.types.errors import ModelError, ModelRefused, TraitRefused
 from surefoot.types.events import Event, ModelReplied, ModelTraitLearnt
@@ -59,7 +59,7 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     since_s = time.monotonic()
     reply = _ask(part.model, request, display.emit if display else None)
     match await reply_of(reply, speaker.model, deadline_s):
-        case TraitRefused(trait=trait) as refused if not is_known(speaker, refused):
+        case TraitRefused(trait=trait) as refused if not speaker.knows(trait, refused.value):
             # a caller's own schema may be the reason, which says nothing of others
             trait = ANSWER_SCHEMA if trait == "json_schema" and request.mode == "native" else trait
             return (ModelTraitLearnt(speaker.model, trait, refused.value, refused.evidence),)

@@ -212,6 +212,10 @@ class DueLimit:
     decision: StepDecision
 
 
+MOST_TRAITS = 30
+"""Traits learnt in one go after which an endpoint is not asked any more."""
+
+
 @dataclass(frozen=True)
 class SpeakerState:
     """A model in its role: how it is spoken to, and how it has done so far.
@@ -239,3 +243,8 @@ class SpeakerState:
     calls_natively: bool = False
     overflows: int = 0
     fit: Fit = NO_FIT
+
+    def knows(self, trait: str, value: str) -> bool:
+        """Whether nothing more can be learnt of its endpoint: that part was left out already, or too many were."""
+        is_left_out = (trait, value) in self.learnt or self.traits.get(trait) == value
+        return is_left_out or len(self.learnt) >= MOST_TRAITS
