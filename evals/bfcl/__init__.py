@@ -8,6 +8,7 @@ the other runtimes live in an environment of their own, since `bfcl-eval` wants 
     ENV/bin/pip install tree-sitter tree-sitter-java tree-sitter-javascript mpmath
     ENV/bin/pip install 'pydantic-ai-slim[openai]' smolagents
     ENV/bin/pip install aiohttp docstring-parser jsonschema-rs orjson pydantic rapidfuzz
+    python -m evals.bfcl.server --port 8080  # in the environment of the checkout
     PYTHONPATH=src:. ENV/bin/python -m evals.bfcl http://127.0.0.1:8080 RESULTS.jsonl --seed 1 --each 15
     PYTHONPATH=src:. ENV/bin/python -m evals.bfcl http://127.0.0.1:8080 RESULTS.jsonl --categories multi_turn --each 6
 

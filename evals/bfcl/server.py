@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import signal
+import sys
 from typing import Any
 
 from surefoot.models.files import weights_file
@@ -29,7 +30,8 @@ def main() -> None:
     params.n_parallel, params.n_ctx = 1, CONTEXT_TOKENS
     params.use_jinja, params.ui, params.fit_params = True, False, False
     server = library.Server(params)
-    print(server.listening_address, flush=True)
+    sys.stdout.write(f"{server.listening_address}\n")
+    sys.stdout.flush()
     signal.pause()
 
 

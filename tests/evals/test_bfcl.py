@@ -1,9 +1,12 @@
 """The runner of BFCL: what a runtime asks of a server is counted, and so are the calls that tools got."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from urllib.request import urlopen
 
 import orjson
 import pytest
@@ -15,7 +18,9 @@ from evals.bfcl.forms import FORMS, calls_of, writing
 from evals.bfcl.proxy import MAX_TOKENS, Count, counting
 from evals.bfcl.runtimes import RUNTIMES
 from evals.results import Row
+from processes import told_until
 from surefoot.core.view.shape import ANSWER, MAX_BRANCHES
+from surefoot.models.files import weights_file
 
 pytestmark = pytest.mark.anyio
 
@@ -194,3 +199,16 @@ def _call(case: Case, line: str) -> Made:
     (known,) = (one["parameters"]["properties"] for one in case.functions if one["name"] == call.func.id)
     named = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
     return call.func.id, dict(zip(known, map(ast.literal_eval, call.args), strict=False)) | named
+
+
+@pytest.mark.real_model
+@pytest.mark.skipif(not weights_file().is_file(), reason="no embedded model; `surefoot model pull` fetches it")
+def test_the_embedded_model_is_served() -> None:
+    serve = [sys.executable, "-m", "evals.bfcl.server", "--port=0"]
+    said = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 2}
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as process:
+        address = told_until("http", process, process.stdout).strip()
+        with urlopen(f"{address}/v1/chat/completions", orjson.dumps(said), 60) as reply:  # it is ours
+            told = orjson.loads(reply.read())
+        process.kill()
+    assert 1 <= told["usage"]["completion_tokens"] <= 2
