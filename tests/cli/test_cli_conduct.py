@@ -376,11 +376,15 @@ def test_what_cannot_be_written_or_read_is_told_before_the_run(
     assert told in done.err
 
 
-def test_where_nobody_reads_any_more_there_is_one_line_and_the_run_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [("--json", b"surefoot: stdout was closed; the run goes on\n"), ("--verbose", b"stdout was closed\n")],
+)
+def test_where_nobody_reads_any_more_it_is_told_and_the_run_goes_on(tmp_path: Path, form: str, said: bytes) -> None:
     with chat_server(says("81.")) as chat:
         read, write = os.pipe()
         os.close(read)
-        command = [*COMMAND, "run", "--model", chat.model, "--no-tools", "--json", "Bob's score?"]
+        command = [*COMMAND, "run", "--model", chat.model, "--no-tools", form, "Bob's score?"]
         with os.fdopen(write, "wb") as unread:
             done = subprocess.run(
                 command,
@@ -392,4 +396,4 @@ def test_where_nobody_reads_any_more_there_is_one_line_and_the_run_goes_on(tmp_p
                 check=False,
             )
     assert (done.returncode, len(chat.bodies)) == (0, 1)
-    assert done.stderr == b"surefoot: stdout was closed; the run goes on\n"
+    assert done.stderr == said or (form != "--json" and said in done.stderr and b"completed" in done.stderr)

@@ -75,11 +75,20 @@ class Answers:
                 raise UsageError(f"--output {self.output}: {why}") from error
             return str(self.output)
         if not sys.stdout.isatty():
-            print(text, flush=True)
+            _put_out(text)
         else:
             print(file=sys.stderr)
             stdout().print(as_markdown(visible(text)))
         return ""
+
+
+def _put_out(text: str, then: str = "") -> None:
+    """Print to stdout, whose reader may have gone."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        leave_stdout()
+        print(f"surefoot: stdout was closed{then}", file=sys.stderr)
 
 
 def as_markdown(text: str) -> RenderableType:
@@ -118,14 +127,10 @@ class JsonLines:
         while isinstance(told, Inside):
             run_id, told = told.run_id, told.item
         if not isinstance(told, ToolProgress):
-            try:
-                print(json_line(told, run_id), flush=True)
-            except BrokenPipeError:
-                leave_stdout()
-                print("surefoot: stdout was closed; the run goes on", file=sys.stderr)
+            _put_out(json_line(told, run_id), "; the run goes on")
 
     def over(self, run: Run, hint: str) -> None:  # noqa: ARG002 - machines know what to call
-        print(json_line({"run": as_plain(run, self._reasoner)}, run.id), flush=True)
+        _put_out(json_line({"run": as_plain(run, self._reasoner)}, run.id))
         if self._answers.output is not None and run.answer:
             self._answers.give(outcome(run, self._reasoner))
 
