@@ -39,7 +39,7 @@ def shape_faults(answer: str, schema: Mapping[str, object]) -> str:
         orjson.loads(text)  # takes no `NaN`
         value: object = json.loads(text)  # takes whole numbers of any size
     except ValueError as error:
-        return f"it is not JSON: {error}"
+        return f"it is no JSON: {error}"
     checked = validate_value(value, schema)
     told = [(fault.path, fault.message) for fault in checked.errors]
     told += [(path, "has another JSON type") for path in checked.coerced]
