@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from gate_world import SEARCH, SEND, TEXT, Run, tool
+from gate_world import NUMBER, SEARCH, SEND, TEXT, TEXTS, Run, tool
+from gate_world import tool as made
 
 from cases import cases
+from surefoot.types.tools import Effect
 
 ANN, BOB, EVIL = "ann@x.example", "bob@y.example", "mallory@evil.example"
 
@@ -67,3 +69,12 @@ def test_a_piece_of_what_is_named_proves_nothing(words: str, path: str, verdict:
 @cases("gate/mended")
 def test_a_secret_is_what_the_words_give_as_one(words: str, password: str, verdict: str) -> None:
     assert Run(words).verdict(PASSWORD, user="user ann", password=password) == verdict
+
+
+@cases("gate/mended")
+def test_what_a_call_would_do_is_what_the_words_say(
+    words: str, tool: tuple[str, Effect, dict[str, str]], arguments: dict[str, object], verdict: str
+) -> None:
+    name, effect, kinds = tool
+    spec = made(name, effect, **{key: {"s": TEXT, "n": NUMBER, "a": TEXTS}[kind] for key, kind in kinds.items()})
+    assert Run(words).verdict(spec, **arguments) == verdict

@@ -161,7 +161,7 @@ def guess(spec: ToolSpec, guess: Literal["own", "all", "none"] = "own") -> Guess
     if spec.delegates:
         return Guess("read", "read", egress=False)
     if spec.declared:  # what is made for people ("create_event") is asked for by either word
-        made = guess != "none" and spec.effect in ("communicate", "transact") and _class_of(bare_name(spec)) == "write"
+        made = guess != "none" and spec.effect == "communicate" and _class_of(bare_name(spec)) == "write"
         return Guess(
             spec.effect, "write" if made else spec.effect, spec.egress or (spec.effect == "read" and _has_link(spec))
         )

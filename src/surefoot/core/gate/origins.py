@@ -15,7 +15,17 @@ from surefoot.core.gate.effects import guess
 from surefoot.core.gate.roles import SENSITIVE, Leaf, is_sensitive, leaves_of, schema_at
 from surefoot.core.gate.slots import Use, has_labelled
 from surefoot.core.gate.sources import Known, Source
-from surefoot.core.text.look import found_at, hides, holds, holds_token, is_chinese, is_twin, normal_text, place_in
+from surefoot.core.text.look import (
+    found_at,
+    hides,
+    holds,
+    holds_token,
+    is_chinese,
+    is_twin,
+    normal_text,
+    place_in,
+    without_accents,
+)
 from surefoot.core.text.records import Atom, index_of, sentence_around
 from surefoot.core.text.words import dates_of, day_number, late, same_day, word_set, words
 from surefoot.types.guard import Evidence
@@ -207,7 +217,9 @@ def traced(known: Known, evidence: Evidence) -> Evidence:
 
 def twin_of(known: Known, leaf: Leaf) -> str:
     """The entity of the user's words that the value is drawn like without being it; "" when there is none."""
-    return next((e.text for e in known.words.anchor.entities if is_twin(str(leaf.value), e.text)), "")
+    shown, bare = str(leaf.value), without_accents(str(leaf.value)) if leaf.kind == "text" else ""
+    others = (e.text for e in known.words.anchor.entities if is_twin(shown, e.text))
+    return next((one for one in others if not bare or without_accents(one) != bare), "")  # Zurich is a way to spell it
 
 
 def having_read(

@@ -12,7 +12,7 @@ from typing import cast
 
 from surefoot.core.gate.effects import Guess, bare_name, guess
 from surefoot.core.gate.origins import GOOD, evidence_of, twin_of
-from surefoot.core.gate.roles import Leaf, is_sensitive, leaves_of, schema_at
+from surefoot.core.gate.roles import Leaf, currencies_in, is_sensitive, leaves_of, schema_at
 from surefoot.core.gate.slots import Use
 from surefoot.core.gate.sources import Known, Source
 from surefoot.core.text.look import holds, is_chinese, normal_text
@@ -84,7 +84,7 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
         found.append(evidence)
         if twin := twin_of(known, leaf):
             twins.append(replace(evidence, nearest=twin, note="drawn like it, but other characters"))
-        elif leaf.kind == "url" and has_user_info(str(leaf.value)):
+        elif leaf.kind == "url" and evidence.origin not in GOOD and has_user_info(str(leaf.value)):
             twins.append(replace(evidence, note="a name before the host makes it look like another's"))
         if effect.effect == "read":
             why = _leaves_the_house(known, spec, effect, leaf, evidence) if known.config.fetch == "ask" else ""
@@ -92,7 +92,7 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
             continue
         is_touching = is_touching or _touches(known, leaf, evidence)
         is_good = evidence.origin in GOOD
-        if _acts_on(effect, leaf):
+        if _acts_on(effect, leaf, spec):
             bad += () if is_good else (evidence,)
             odd += () if is_good else (evidence,)
             continue
@@ -130,20 +130,23 @@ def use_of(spec: ToolSpec, effect: Guess, leaves: Sequence[Leaf]) -> Use | None:
     )
 
 
-def _acts_on(effect: Guess, leaf: Leaf) -> bool:
+def _acts_on(effect: Guess, leaf: Leaf, spec: ToolSpec) -> bool:
     """Whether a leaf says on what a call acts, although its role does not: it selects that, or bounds what is deleted.
 
-    What is called a time and says none may be anything.
+    What is called a time and says none may be anything. A text is what is deleted, unless it is called like a remark
+    and the tool is not.
     """
     if leaf.role == "time":
         text = str(leaf.value)
         says_time = len(text) <= LONGEST_TIME and (_DIGIT.search(text) or _TIME.search(text))
         return effect.effect == "delete" or not says_time
+    words = stems_of_name(leaf.name)
+    if effect.effect == "delete" and leaf.role == "content":
+        return words.isdisjoint(stems_of("names.remarks")) or not words.isdisjoint(stems_of_name(bare_name(spec)))
     if leaf.role != "selector":
         return False
-    words = stems_of_name(leaf.name)
-    if effect.effect == "delete":
-        return words.isdisjoint(stems_of("names.ordering"))
+    if effect.effect == "delete":  # a page that is no number is one of a wiki
+        return words.isdisjoint(stems_of("names.ordering")) or (leaf.kind != "number" and "page" in words)
     return not words.isdisjoint(stems_of("names.selecting"))
 
 
@@ -222,8 +225,18 @@ def _odd(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evid
         case "content":
             tokens = () if is_good else _odd_tokens(known, spec, leaf, evidence)
             return tokens or _private(known, leaf, evidence)
+        case "option" if evidence.origin == "config" and _is_other_money(known, spec, leaf):
+            return (evidence,)
         case _:
             return () if is_good or not is_sensitive(leaf.role, leaf.path, spec) else (evidence,)
+
+
+def _is_other_money(known: Known, spec: ToolSpec, leaf: Leaf) -> bool:
+    """Whether it is a currency that neither the words give nor the schema by default (section 9, row 3)."""
+    said = frozenset(each for one in (known.own or known.words).amounts for each in one.currencies)
+    named = currencies_in(str(leaf.value)) if said else frozenset[str]()
+    default = schema_at(leaf.path[:1], spec.parameters).get("default")
+    return bool(named) and named.isdisjoint(said) and leaf.value != default
 
 
 def _odd_tokens(known: Known, spec: ToolSpec, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ...]:

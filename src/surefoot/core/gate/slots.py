@@ -105,6 +105,7 @@ _PLACES: tuple[Wanted, ...] = ("to", "target", "thing", "sum")
 LEAST_NAMING = 3
 MOST_SPOTS = 400
 MOST_PAIRED = 60
+_CODE = late(r"[A-Z]{3,5}")
 MOST_PLACES = 50
 """Places of one value in the words that are looked at; and in each clause, to tell what stands beside it."""
 _THINGS = frozenset(("file", "id", "quoted", "key"))
@@ -228,8 +229,8 @@ class Words:
         if leaf.role == "amount" and leaf.kind == "number":
             return self._is_amount(leaf, use)
         sums = [one for one in self.amounts if f"number:{one.exact}" == leaf.norm]
-        if leaf.role == "destination" and sums and all(one.currencies for one in sums):
-            return False  # a sum of money is nobody to pay
+        if leaf.role in ("destination", "object") and sums and all(one.currencies for one in sums):
+            return False  # a sum of money is nobody to pay, and no thing
         fit = self.place(leaf, use) if leaf.role in ("destination", "object") else "exact"
         if fit in ("exact", "no"):
             return fit == "exact"
@@ -272,7 +273,9 @@ class Words:
         """Whether a number is one of the amounts; where the words give sums of money, it has to be one of these."""
         is_count = not stems_of_name(leaf.name).isdisjoint(stems_of("names.quantity"))
         has_sums = not is_count and any(one.currencies for one in self.amounts)
-        meant = [one for one in self.amounts if one.currencies or not has_sums]
+        meant = [one for one in self.amounts if (not one.currencies if is_count else one.currencies or not has_sums)]
+        named = currencies_in(text := str(leaf.value)) or frozenset(_CODE.findall(text))
+        meant = [one for one in meant if not (named and one.currencies) or not named.isdisjoint(one.currencies)]
         exact = leaf.norm.removeprefix("number:")
         fits = {fit_at(self.anchor.clauses[one.place], one.at, use, "sum") for one in meant if one.exact == exact}
         return not fits.isdisjoint(("exact", "yes")) or (bool(fits - {"no"}) and len({one.exact for one in meant}) == 1)

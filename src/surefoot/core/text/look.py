@@ -169,6 +169,11 @@ def skeleton(text: str) -> str:
     return _letters(text).translate(_SIGNS).replace("rn", "m").replace("vv", "w").translate(_SEPARATORS)
 
 
+def without_accents(text: str) -> str:
+    """A text as people spell it who have no accents on their keys."""
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if unicodedata.category(c) != "Mn").casefold()
+
+
 def is_twin(one: str, other: str) -> bool:
     """Whether two different texts are drawn alike through letters of other scripts or invisible ones.
 

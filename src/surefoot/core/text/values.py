@@ -260,6 +260,7 @@ def hard_tokens(text: str, *, is_content: bool = False) -> tuple[Token, ...]:
         text, places = folded(text)
     found: list[Token] = []
     taken: bytearray | None = None
+    days: bytearray | None = None
     for kind, starts, pattern in _KINDS:
         match = pattern.match
         for start in starts(text):
@@ -269,11 +270,12 @@ def hard_tokens(text: str, *, is_content: bool = False) -> tuple[Token, ...]:
             token = _token(kind, m.group(), start, is_content) if m else None
             if token is None:
                 continue
-            if taken is None:
-                taken = bytearray(len(text))
+            if taken is None or days is None:
+                taken, days = bytearray(len(text)), bytearray(len(text))
                 for _, first, end in dates_in(text):
-                    taken[first:end] = b"\1" * (end - first)
-            if any(taken[start : token.end]):
+                    days[first:end] = b"\1" * (end - first)
+            is_address = kind in ("url", "email")  # a day in it does not make it another
+            if any(taken[start : token.end]) or (not is_address and any(days[start : token.end])):
                 continue
             taken[start : token.end] = b"\1" * (token.end - start)
             found.append(token)
