@@ -247,6 +247,8 @@ class MemoryJournal:
                 return
             case {"deleted": str(run_id)}:
                 del self._logs[run_id]
+                if self._keeper is not None:
+                    self._keeper.known.discard(run_id)
                 return
             case {"run": str(run_id), "parent": parent, "fork": int(at), "began": float(began)}:
                 self._new(Origin(run_id, began, parent or "", at))

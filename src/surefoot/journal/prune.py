@@ -17,7 +17,7 @@ from typing import TypeVar
 import orjson
 
 from surefoot.journal.side import amend
-from surefoot.types.errors import JournalError, RunBusy, RunUnknown, UsageError
+from surefoot.types.errors import RunBusy, RunUnknown, UsageError
 from surefoot.types.events import RunEnded
 from surefoot.types.ports import EVERY_RUN, JournalStore, RunSummary
 
@@ -147,14 +147,12 @@ async def _is_deleted(store: JournalStore, run_id: str, end: str) -> bool:
 
 
 async def _end(store: JournalStore, run_id: str, count: int) -> str:
-    """The hash of the last record of a run that had so many and has ended; "" for one that goes on."""
+    """The hash of the last record of a run that had so many and has ended; "" for one that goes on, or is damaged."""
     try:
         records, wrong = await store.read_recorded(run_id, count - 1)
     except RunUnknown:  # somebody else was first
         return ""
-    if wrong:
-        raise JournalError(wrong)
-    return records[0].hash if len(records) == 1 and isinstance(records[0].event, RunEnded) else ""
+    return records[0].hash if not wrong and len(records) == 1 and isinstance(records[0].event, RunEnded) else ""
 
 
 def _read(data: bytes) -> dict[str, object]:

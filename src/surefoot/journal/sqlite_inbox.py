@@ -99,7 +99,8 @@ class Inbox:
                     break
                 if owner not in lives:
                     lives[owner] = is_alive(owner)
-                if not lives[owner] or (until is not None and until < now):
+                is_lost = owner == token and until is None  # its release could not be written
+                if is_lost or not lives[owner] or (until is not None and until < now):
                     taken.append((number, run_id, agent, True))
             ready = self._db.execute(_READY.format(marks), (now, *names, limit - len(taken))).fetchall()
             found: list[Claimed] = []

@@ -119,13 +119,14 @@ async def _move(source: JournalStore, target: JournalStore, run_id: str, known: 
     async for piece in pieces(source, run_id, since, here.events, known):
         await target.adopt(piece.origin, piece.rows, piece.blobs)
         records += len(piece.rows)
-    await _stand(target, run_id, here.standing)
+    await _stand(target, run_id, here.standing, here.events)
     return records
 
 
-async def _stand(store: JournalStore, run_id: str, standing: Standing) -> None:
-    """Have a run wait for what it waited for where it came from."""
-    if standing in _STANDS_STILL and (await store.summary(run_id)).standing != standing:
+async def _stand(store: JournalStore, run_id: str, standing: Standing, events: int) -> None:
+    """Have a run wait for what it waited for where it came from, unless it has gone on since then."""
+    now = await store.summary(run_id)
+    if standing in _STANDS_STILL and now.standing != standing and now.events == events:
         await (await store.open(run_id)).release(standing)
 
 
@@ -178,7 +179,7 @@ async def take_in(store: JournalStore, lines: Iterable[str]) -> AsyncIterator[Mo
         await store.adopt(piece.origin, piece.rows, piece.blobs)
         records += len(piece.rows)
         if piece.is_last:
-            await _stand(store, piece.origin.run_id, piece.standing)
+            await _stand(store, piece.origin.run_id, piece.standing, piece.origin.fork + records)
             yield Moved(piece.origin.run_id, records, "", 0)
             records = 0
 
