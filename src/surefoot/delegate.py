@@ -106,7 +106,7 @@ class AgentTool:
             if is_stopping(error):
                 raise
             result = failed(error)
-        inner = await line.stands(result.content) if line.is_asked else None
+        inner = await line.stands(result.content) if line.is_asked and await line.has_begun() else None
         is_whole = call.spec is not None and call.spec.delegates == "hand_off"
         given = await fit_result(world, result, call, state, is_whole=is_whole)
         return (CallEnded(call.id, given, world.elapsed_s, inner),)
@@ -189,7 +189,8 @@ class _InnerLine(Line):
         run = await self._run(agent, task, over, given, watch)
         if run.status == "paused":
             raise Stands
-        return _result(run, await state_of(self._store, self._id), call)
+        is_step = state.plan is not None or state.planning is not None or bool(state.scope)
+        return _result(run, await state_of(self._store, self._id), call, is_step=is_step)
 
     async def _run(
         self, agent: Inner, task: str, over: HandOver, given: Mapping[ServiceKey, object], watch: Watch | None
@@ -198,8 +199,8 @@ class _InnerLine(Line):
 
         Raises `ToolFailed` where another run has its name.
         """
-        known = self._id in await self._store.beginning(self._id, 1)
-        inner, stream = await state_of(self._store, self._id) if known else EMPTY, self._world.stream
+        inner = await state_of(self._store, self._id) if await self.has_begun() else EMPTY
+        stream = self._world.stream
         asked = inner.outer and (inner.outer.run_id, inner.outer.call_id)
         if inner.task is not None and asked != (over.outer.run_id, over.outer.call_id):
             self.is_asked = False
@@ -215,6 +216,10 @@ class _InnerLine(Line):
         by, changed = f"run {over.outer.run_id}", config if config != own else None
         go_on = partial(agent.resume, self._id, by=by, config=changed, services=given)
         return await go_on(watch=watch, stream=stream, over=over)
+
+    async def has_begun(self) -> bool:
+        """Whether anything of the inner run is on record."""
+        return self._id in await self._store.beginning(self._id, 1)
 
     async def stands(self, answer: str = "") -> InnerRun:
         """How the inner run stands, for the record; with what it has answered."""
@@ -301,9 +306,12 @@ def check_taken_up(state: State, run_id: str, over: HandOver | None) -> None:
         raise UsageError(f"run {run_id} is that of an agent, which goes on within run {outer.run_id}; resume that")
 
 
-def _result(run: Run[Any], inner: State, call: Call) -> ToolResult:
-    """What came of an inner run, for the model that has asked; of one that gave no answer, what it did meanwhile."""
-    is_handed_off = call.spec is not None and call.spec.delegates == "hand_off"
+def _result(run: Run[Any], inner: State, call: Call, *, is_step: bool) -> ToolResult:
+    """What came of an inner run, for the model that has asked; of one that gave no answer, what it did meanwhile.
+
+    In a step of a plan nothing is handed off.
+    """
+    is_handed_off = call.spec is not None and call.spec.delegates == "hand_off" and not is_step
     is_value = inner.config.output_schema is not None
     if run.status == "completed":
         return ToolResult(run.answer, size=len(run.answer), structured=is_value)

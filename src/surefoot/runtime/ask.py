@@ -56,6 +56,7 @@ from surefoot.core.view.stages import (
 from surefoot.core.view.step import ISOLATED, choosing_now
 from surefoot.prompts.load import template
 from surefoot.runtime.act import within
+from surefoot.tools.call import is_stopping
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
 from surefoot.types.events import Event, IntentAnchored, ModelFailed, ModelTraitLearnt, Want
 from surefoot.types.guard import CommitmentDecision, GuardConfig, HypothesisBranch, HypothesisTree
@@ -124,7 +125,9 @@ async def reply_of(reply: Awaitable[T], model: str, limit_s: float | None) -> T 
         return ModelTimeout(f"{model} gave no reply " + ("in time" if limit_s is None else f"within {limit_s:g} s"))
     except ModelError as error:
         return error
-    except Exception as broken:  # noqa: BLE001  # an adapter may be anybody's code: what it raises is told by name
+    except BaseException as broken:  # an adapter may be anybody's code: what it raises is told by name
+        if is_stopping(broken):
+            raise
         failure = ModelError(f"the adapter of {model} broke: {type(broken).__name__}: {broken}")
         failure.__cause__ = broken
         return failure
@@ -395,4 +398,3 @@ _PURPOSES: Mapping[str, Callable[[Asker, State, GateRecord, str], Awaitable[Even
     "branches": _hypothesised,
     "choice": _committed,
 }
-"""Who asks for what, with the stage's own prompt."""
