@@ -63,7 +63,8 @@ async def read_conventions(world: World, directory: str, state: State) -> Sequen
                 PreHydrationConfig(max_references=_MOST_NAMED),
                 exists=lambda path: "/" in path and os.path.isdir(os.path.join(root, os.path.dirname(path))),  # noqa: PTH112, PTH118, PTH120  # a Path raises for odd names
             )
-            folders = [one.value for one in named.references if one.type == "file"][:MOST_DIRECTORIES]
+            files = (one.value for one in named.references if one.type == "file")
+            folders = list({os.path.dirname(path): path for path in files}.values())[:MOST_DIRECTORIES]  # noqa: PTH120
         for place in filter(None, folders):
             _, more, wrong = await _files(world.knowledge, place)
             found, errors = [*found, *more], [*errors, *wrong]

@@ -88,12 +88,13 @@ _MOST_INNER = 10_000
 async def delete(asked: Asked[None, None]) -> Response:
     """Delete a run, with the runs of agents that it has asked."""
     run, store = await run_of(asked), asked.site.store
-    inner = [await store.summary(one) for one in await store.beginning(f"{run.run_id}.", _MOST_INNER)]
+    going = [run.run_id]
+    for one in await store.beginning(f"{run.run_id}.", _MOST_INNER):  # an outer run sorts before its inner ones
+        if (await store.summary(one)).outer in going:
+            going.append(one)
     try:
-        await store.delete(run.run_id)
-        for one in inner:
-            if one.outer:
-                await store.delete(one.run_id)
+        for one in reversed(going):  # the run itself last, so that what stays can be asked for again
+            await store.delete(one)
     except RunBusy as error:
         raise Problem("driven", visible(str(error))) from error
     except UsageError as error:

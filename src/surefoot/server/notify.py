@@ -14,7 +14,7 @@ from surefoot.server.answers import dumped
 from surefoot.server.door import LOG
 from surefoot.server.tales import Library, Reading
 from surefoot.telling.state import Question
-from surefoot.types.errors import JournalError, SurefootError
+from surefoot.types.errors import JournalCorrupt, JournalError, UsageError
 from surefoot.types.ports import JournalStore, RunSummary
 
 SIGNATURE = "Surefoot-Signature"
@@ -48,11 +48,11 @@ class Notifier:
             while not is_closed:
                 try:
                     async for run in self.store.changes(since):
-                        since = run.change
                         for question in await self._new(run) if run.questions or run.standing else ():
                             await places.acquire()
                             telling = group.create_task(self._tell(client, run, question))
                             telling.add_done_callback(lambda _: places.release())
+                        since = run.change
                     is_closed = True
                 except JournalError as error:  # what has changed meanwhile is told when it is back
                     LOG.warning("nobody is told of questions until the journal is back: %s", error)
@@ -62,7 +62,7 @@ class Notifier:
         """The questions of a run that nobody was told of."""
         try:
             waiting = await self.library.waiting(run, Reading(self.store, run.run_id))
-        except SurefootError:  # it was deleted meanwhile, or is damaged
+        except (UsageError, JournalCorrupt):  # it was deleted meanwhile, or is damaged
             return []
         found = [one for one in waiting if (run.run_id, one.call, one.digest) not in self._told]
         self._told.update({(run.run_id, one.call, one.digest): None for one in found})

@@ -139,11 +139,11 @@ def best_lines(workspace: Workspace, place: Place, query: Query, limit: int) -> 
             read += len(data)
             full = files > MAX_FILES or read > MAX_BYTES or len(corpus.hits) > MAX_HITS
             if full or time.monotonic() > until:
-                corpus.skipped = "\n(there are more files than one search can read; give a path to search less)"
+                corpus.skipped += "\n(there are more files than one search can read; give a path to search less)"
                 break
-            if size > len(data):
-                corpus.skipped = f"\n(only the first {len(data)} bytes of {shown} were searched)"
             if b"\0" not in data:
+                if size > len(data):
+                    corpus.skipped += f"\n(only the first {len(data)} bytes of {shown} were searched)"
                 _add(corpus, query, shown, data.decode("utf-8", "replace"))
     ranked = sorted(corpus.hits, key=lambda hit: (-_score(hit, query, corpus), hit.shown, hit.at))
 

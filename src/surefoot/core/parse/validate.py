@@ -184,7 +184,7 @@ class Validator:
 def validate_value(value: object, schema: Schema) -> Checked:
     """A value of any JSON type, as the member `result` of an object; its references lead into its own schema."""
     if schema.get("type") == "object" and isinstance(value, Mapping):  # as it is, so that `#` is the schema itself
-        checked = Validator(schema, closed=False).check(cast("Mapping[str, object]", value))
+        checked = Validator(schema).check(cast("Mapping[str, object]", value))
         errors = tuple(replace(one, path=f"result.{one.path}" if one.path else "result") for one in checked.errors)
         return Checked({"result": checked.value}, tuple(f"result.{path}" for path in checked.coerced), errors)
     whole: Schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}

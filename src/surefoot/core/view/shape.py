@@ -38,7 +38,7 @@ def shape_faults(answer: str, schema: Mapping[str, object]) -> str:
     try:
         orjson.loads(text)  # takes no `NaN`
         value: object = json.loads(text)  # takes whole numbers of any size
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return f"it is no JSON: {error}"
     checked = validate_value(value, schema)
     told = [(fault.path, fault.message) for fault in checked.errors]
