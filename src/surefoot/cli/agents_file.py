@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -66,18 +66,14 @@ def _in_toml(path: Path, store: JournalStore, journal: str, closed: Sequence[Pat
     if list(tables) != ["agents"] or not isinstance(given, Mapping):
         raise UsageError(f"--agents {path}: write one table [agents.NAME] for each agent, and nothing else")
     found = _check_names(path, cast("Mapping[str, object]", given))
-    files = [*closed, path, *(path.parent / one for table in found.values() for one in _files_of(table))]
+    files = [*closed, path]
+    for table in map(as_object, found.values()):  # what is of another type is told where it is read
+        guard = as_object((table or {}).get("guard")) or {}
+        named = [*((table or {}).get(key) for key in ("tools", "mcp")), *(guard.get(name) for name in FILES)]
+        several = (one for each in named for one in (cast("list[object]", each) if isinstance(each, list) else [each]))
+        files += [path.parent / one for one in several if isinstance(one, str)]
     believed = tuple(str(one.absolute()) for one in files)  # no agent may change what makes it, or another one
     return {name: _agent(path, name, table, store, journal, believed=believed) for name, table in found.items()}
-
-
-def _files_of(table: object) -> Iterator[str]:
-    """The files of tools, servers and rules that a table names. What is of another type is told where it is read."""
-    given = as_object(table) or {}
-    guard = as_object(given.get("guard")) or {}
-    for one in (given.get("tools"), given.get("mcp"), *(guard.get(name) for name in FILES)):
-        several = cast("list[object]", one) if isinstance(one, list) else [one]
-        yield from (each for each in several if isinstance(each, str))
 
 
 def _check_names(path: Path, found: Mapping[str, T]) -> Mapping[str, T]:

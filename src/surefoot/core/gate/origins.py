@@ -217,9 +217,11 @@ def traced(known: Known, evidence: Evidence) -> Evidence:
 
 def twin_of(known: Known, leaf: Leaf) -> str:
     """The entity of the user's words that the value is drawn like without being it; "" when there is none."""
-    shown, bare = str(leaf.value), without_accents(str(leaf.value)) if leaf.kind == "text" else ""
-    others = (e.text for e in known.words.anchor.entities if is_twin(shown, e.text))
-    return next((one for one in others if not bare or without_accents(one) != bare), "")  # Zurich is a way to spell it
+    shown, is_name = str(leaf.value), leaf.kind == "text"
+    for one in known.words.anchor.entities:  # "Zurich" is a way to spell "Zürich"
+        if is_twin(shown, one.text) and not (is_name and without_accents(shown) == without_accents(one.text)):
+            return one.text
+    return ""
 
 
 def having_read(
