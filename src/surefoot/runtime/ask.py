@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("surefoot.gate")
 _LONGEST_FAILURE = 300
 _AGAIN = "This does not fit: {why}. Reply with the JSON object alone."
-
 _TIDY_S = 1.0
 
 SMALL_MODEL_TOKENS = 1_600
@@ -125,7 +125,7 @@ async def reply_of(reply: Awaitable[T], model: str, limit_s: float | None) -> T 
         return ModelTimeout(f"{model} gave no reply " + ("in time" if limit_s is None else f"within {limit_s:g} s"))
     except ModelError as error:
         return error
-    except BaseException as broken:  # an adapter may be anybody's code: what it raises is told by name
+    except (Exception, CancelledError) as broken:  # an adapter may be anybody's code: what it raises is told by name
         if is_stopping(broken):
             raise
         failure = ModelError(f"the adapter of {model} broke: {type(broken).__name__}: {broken}")
