@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
@@ -14,8 +15,8 @@ from cli_world import Command, Json, calls, chat_server, offered, run_id_in, say
 from surefoot import Budget, LoopConfig, SqliteJournal, ToolCallContext
 from surefoot.cli.agents_file import agents_in
 from surefoot.cli.options import Options, changed, config_in
-from surefoot.tools.function import FunctionTool
 from surefoot.types.errors import UsageError
+from surefoot.types.ports import Tool
 from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.selection import ToolProfile
@@ -299,7 +300,8 @@ def test_no_agent_of_a_file_may_change_what_makes_it_or_another(tmp_path: Path) 
     tables = f"[agents.one]\nmodel = {MODEL!r}\nwrite = true\n[agents.two]\nmodel = {MODEL!r}\ntools = ['own.py']\n"
     (tmp_path / "agents.toml").write_text(f"{tables}[agents.two.guard]\nrules_file = 'rules.toml'\n")
     found = agents_in(tmp_path / "agents.toml", SqliteJournal(tmp_path / "runs.db"), "runs.db", [tmp_path / "tokens"])
-    (write,) = (tool for tool in found["one"].tools if isinstance(tool, FunctionTool) and tool.name == "file_write")
+    tools = cast("Sequence[Tool]", found["one"].tools)
+    (write,) = (tool for tool in tools if tool.spec.name == "file_write")
     for name in ("agents.toml", "rules.toml", "own.py", "tokens"):
         told = asyncio.run(write.call({"path": name, "text": ""}, ToolCallContext("run", "1.0", "key")))
         assert "closed to tools" in told.content

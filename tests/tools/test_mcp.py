@@ -94,7 +94,8 @@ async def test_what_a_server_lists_is_made_fit_for_a_model(server: McpServer) ->
     offered = offer_of(
         McpServer("s", command="x"), Tool(name="grep", input_schema={"type": "object", "properties": told})
     )
-    assert all(len(one["description"]) == 600 for one in offered.spec.parameters["properties"].values())
+    shown: Any = offered.spec.parameters["properties"]
+    assert all(len(one["description"]) == 600 for one in shown.values())
     echo = tools["h__echo"].spec
     assert (echo.effect, echo.declared, echo.idempotent, echo.origin, echo.server) == (
         "write",
