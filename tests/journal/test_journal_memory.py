@@ -58,6 +58,13 @@ async def test_what_is_begun_with_is_not_kept_again() -> None:
     assert (await read_all(MemoryJournal([*lines, *more]), "r3"))[0][-1] == CallStarted("c9")
 
 
+async def test_an_id_that_was_deleted_is_kept_anew_after_a_restart() -> None:
+    lines, store = await kept()
+    await store.delete("r3")
+    await write(MemoryJournal(list(lines), lines.extend), "r3", story("r3"))
+    assert (await read_all(MemoryJournal(lines), "r3"))[0] == story("r3")
+
+
 @pytest.mark.parametrize("at", range(7))  # a run, its tools and five of its six records; the end is not chained
 async def test_lines_that_are_missing_altered_or_moved_are_refused(at: int) -> None:
     lines: list[str] = []

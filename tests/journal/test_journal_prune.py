@@ -7,15 +7,17 @@ import random
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from journal_cases import REPLY, started
+from journal_cases import REPLY, alter, started
 
 from conftest import KINDS, Made
 from surefoot.core.loop.fold import fold
 from surefoot.journal.codec import digest_of
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.prune import Wanted, due, prune
+from surefoot.journal.sqlite import SqliteJournal
 from surefoot.types.errors import JournalError, RunBusy, RunUnknown
 from surefoot.types.events import CallEnded, Event, RunEnded
 from surefoot.types.inner import Outer
@@ -147,6 +149,25 @@ async def test_a_run_that_has_ended_anew_meanwhile_stays() -> None:
     await kept(store, "old")
     assert [number async for number in prune(store, {"old": 4}, "Ada")] == [0]
     assert await store.beginning("") == ["old"]
+
+
+async def test_a_damaged_run_stays_and_stops_no_other(tmp_path: Path) -> None:
+    store = SqliteJournal(tmp_path / "runs.db")
+    for run_id in ("one", "two"):
+        await kept(store, run_id)
+    await store.aclose()
+    assert (
+        alter(
+            tmp_path / "runs.db",
+            "UPDATE event SET body=? WHERE run=1 AND seq=(SELECT max(seq) FROM event WHERE run=1)",
+            b"{}",
+        )
+        == 1
+    )
+    runs = await due(store, Wanted(OLD + 1))
+    assert [number async for number in prune(store, runs, "Ada")] == [1]
+    assert await store.beginning("") == ["one"]
+    await store.aclose()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -162,6 +162,21 @@ async def test_only_what_has_changed_since_and_what_that_needs(made: Made) -> No
     assert await target.beginning("") == ["new", "parent"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_run_that_has_gone_on_in_the_target_does_not_stand_still_again(kind: str, made: Made) -> None:
+    source, target = MemoryJournal(), made(kind)
+    await write(source, "r1", story()[:4])
+    await (await source.open("r1")).release("approval")
+    await copied(source, target)
+    run = await target.open("r1")
+    await run.append([CallStarted("more")])
+    await run.release("ready")
+    lines = [line async for line in lines_of(source, ["r1"])]
+    await copied(source, target)
+    assert [moved.records async for moved in take_in(target, lines)]
+    assert (await target.summary("r1")).standing == "ready"
+
+
 async def test_a_damaged_run_is_told_and_the_others_are_copied(tmp_path: Path, made: Made) -> None:
     path, target = tmp_path / "runs.db", made("memory")
     source = SqliteJournal(path)
