@@ -123,7 +123,7 @@ def _has_effect(call: Call) -> bool:
     spec = call.spec
     if spec is None or spec.effect == "read" or spec.finish or call.known or not call.attempts:
         return False
-    return call.result is None or call.result.kind in ("ok", "in_doubt")
+    return call.result is None or call.result.kind in ("ok", "in_doubt") or bool(spec.delegates)  # an agent has acted
 
 
 def _cut(text: str) -> str:
