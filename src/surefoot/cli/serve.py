@@ -115,11 +115,14 @@ async def served(
     if not secret and not has_tokens:
         print("every user of this machine may approve calls here (--no-token)", file=sys.stderr)
     link = f"{page}#t={secret}" if secret else page  # no request carries a fragment
-    print(f"surefoot serves {link}", flush=True)
-    if opens:
-        webbrowser.open(link)
+
+    def tell() -> None:
+        print(f"surefoot serves {link}", flush=True)
+        if opens:
+            webbrowser.open(link)
+
     work = None if beside is None else beside(site, page)
-    await serve_site(site, server_of(site, names, host, port, proxies=proxy), listening, grace_s, work)
+    await serve_site(site, server_of(site, names, host, port, proxies=proxy), listening, grace_s, work, tell=tell)
 
 
 def site_of(

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from typing import Any, cast
@@ -96,11 +96,17 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 async def serve_site(
-    site: Site, server: Server, listening: socket.socket, grace_s: float, beside: Awaitable[object] | None = None
+    site: Site,
+    server: Server,
+    listening: socket.socket,
+    grace_s: float,
+    beside: Awaitable[object] | None = None,
+    *,
+    tell: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then drain: runs come to rest, streams say bye. A second signal leaves at once.
 
-    `beside` goes on meanwhile; when it ends, so does the server.
+    `beside` goes on meanwhile; when it ends, so does the server. `tell` says where, once a signal would be heard.
     """
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     sys.setswitchinterval(_SWITCH_S)
@@ -115,6 +121,7 @@ async def serve_site(
 
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, leave)
+    tell()
     serving = asyncio.ensure_future(server.serve([listening]))
     working = asyncio.ensure_future(site.worker.run() if site.worker is not None else told.wait())
     telling = asyncio.ensure_future(told.wait() if beside is None else beside)
