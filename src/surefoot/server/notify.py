@@ -14,7 +14,7 @@ from surefoot.server.answers import dumped
 from surefoot.server.door import LOG
 from surefoot.server.tales import Library, Reading
 from surefoot.telling.state import Question
-from surefoot.types.errors import JournalCorrupt, JournalError, UsageError
+from surefoot.types.errors import JournalError, JournalUnavailable, SurefootError
 from surefoot.types.ports import JournalStore, RunSummary
 
 SIGNATURE = "Surefoot-Signature"
@@ -62,7 +62,9 @@ class Notifier:
         """The questions of a run that nobody was told of."""
         try:
             waiting = await self.library.waiting(run, Reading(self.store, run.run_id))
-        except (UsageError, JournalCorrupt):  # it was deleted meanwhile, or is damaged
+        except JournalUnavailable:  # it is told when the journal is back
+            raise
+        except SurefootError:  # it was deleted meanwhile, or is damaged
             return []
         found = [one for one in waiting if (run.run_id, one.call, one.digest) not in self._told]
         self._told.update({(run.run_id, one.call, one.digest): None for one in found})
