@@ -171,10 +171,8 @@ async def _proposed(world: World, kind: ProposalKind, about: str, state: State) 
         deadline_s=limit_s,
     )
     match await reply_of(part.model.send(request), speaker.model, limit_s):
-        case TraitRefused() as refused if not speaker.knows(
-            refused.trait, refused.value
-        ):  # the prompt says what the reply has to be
-            return ModelTraitLearnt(speaker.model, refused.trait, refused.value, refused.evidence)
+        case TraitRefused(trait=trait) as refused if not speaker.knows(trait, refused.value):
+            return ModelTraitLearnt(speaker.model, trait, refused.value, refused.evidence)
         case ModelError() as error:
             return failed(world, state, role, error)
         case message:
