@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -72,22 +73,34 @@ class Proxy:
         self.path = folder / server.name
         self._server = server
         self._writers: list[asyncio.StreamWriter] = []
+        self._serving: set[asyncio.Task[None] | None] = set()
 
     async def __aenter__(self) -> Proxy:
         self._listener = await asyncio.start_unix_server(self._connected, self.path)
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        """Leave no connection behind: an open one would be told of in a later test, when it is collected."""
         self._listener.close()
+        while self._serving:
+            for writer in self._writers:
+                writer.transport.abort()
+            await asyncio.sleep(0)
         for writer in self._writers:
-            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there_reader, there = await asyncio.open_unix_connection(self._server)
-        self._writers += [writer, there]
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._pass(reader, there, (there, writer), is_answer=False))
-            group.create_task(self._pass(there_reader, writer, (there, writer), is_answer=True))
+        self._serving.add(task := asyncio.current_task())
+        self._writers += [writer]
+        try:
+            there_reader, there = await asyncio.open_unix_connection(self._server)
+            self._writers += [there]
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pass(reader, there, (there, writer), is_answer=False))
+                group.create_task(self._pass(there_reader, writer, (there, writer), is_answer=True))
+        finally:
+            self._serving.remove(task)
 
     async def _pass(
         self,
