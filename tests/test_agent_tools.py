@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plan_kit import World, off, script, step, store_of, thinking
+from plan_kit import World, configured, off, script, step, store_of, thinking
 from records import events_of
 from surefoot import (
     Agent,
@@ -382,6 +382,29 @@ async def test_an_agent_is_a_step_of_a_plan() -> None:
     run = await agent.approve("r", run.waiting[0].id, by="Ada")
     run = await agent.resume("r")
     assert (run.status, run.answer, post.sent.total(), run.requests) == ("completed", "all is sent", 1, 4)
+    await alike(store_of(agent))
+
+
+@pytest.mark.parametrize(
+    ("most", "of_agents", "told"),
+    [(2, [], "llm_budget"), (5, [2], "llm_budget"), (9, [3, 3, 1], "llm_budget"), (13, [3, 3, 3], "")],
+)
+async def test_the_requests_of_a_plan_bind_the_agents_that_its_steps_ask(
+    most: int, of_agents: list[int], told: str
+) -> None:
+    @tool(effect="read")
+    async def look(name: str) -> str:
+        """Look at it."""
+        return name
+
+    reader = turns(*(calls(("look", {"name": one})) for one in "xy"), "seen", "no more")
+    asked = Agent(reader, tools=[look]).as_tool("scout", "")
+    steps = plan(*(step(one, "scout", task=f"Look at {one}") for one in "abc"))
+    config = configured(max_llm_calls=most, max_parallel=1)
+    agent = World().agent(script(steps, "the answer"), more=[asked], config=config)
+    run = await agent.run(TASK, run_id="r")
+    inner = [info.requests for info in await store_of(agent).runs() if info.run_id != "r"]
+    assert (run.requests <= most, sorted(inner, reverse=True), run.reason) == (True, of_agents, told)
     await alike(store_of(agent))
 
 

@@ -243,8 +243,8 @@ class _InnerLine(Line):
 
         before = self._call.inner or InnerRun(self._id)
         spent = inner.usage.since(before.usage)  # not told of yet: the process died
-        usage = state.usage + spent
-        steps = least(own.max_steps, outer.max_steps, state.requests, inner.requests)
+        usage, requests = state.usage + spent, state.requests + inner.requests - before.requests
+        steps = least(own.max_steps, outer.max_steps, requests, inner.requests)
         tokens = least(own.max_tokens, outer.max_tokens, usage.total_tokens, inner.usage.total_tokens)
         cost = least(own.max_cost_usd, outer.max_cost_usd, usage.cost_usd or 0.0, inner.usage.cost_usd or 0.0)
         most_s = least(own.max_seconds, outer.max_seconds, self._world.elapsed_s, inner.elapsed_s, 1.0)

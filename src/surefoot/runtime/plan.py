@@ -6,6 +6,7 @@ What a running step asks for is made as it would be in a run of its own. Source:
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, assert_never
 from surefoot.core.plan.child import with_whole
 from surefoot.core.plan.choose import index_of, queries_of, shortlisted
 from surefoot.core.plan.history import execution_context
+from surefoot.core.plan.limits import turns_left
 from surefoot.core.select.shortlist import CANDIDATES, Hit, blended, meanings, ranked
 from surefoot.core.state.state import Planning, State
 from surefoot.core.text import clean
@@ -39,6 +41,10 @@ async def plan_move(world: World, move: PlanMove, state: State) -> Sequence[Even
             assert child is not None  # noqa: S101  # the same
             calls = (call for one in planning.children.values() for call in one.calls)
             asked = sum(call.is_open and call.spec is not None and bool(call.spec.delegates) for call in calls)
+            if asked and (left := turns_left(state, planning)) < math.inf:
+                most = world.budget.max_steps or math.inf
+                left = min(most, child.requests + max(0, left))
+                world = replace(world, budget=replace(world.budget, max_steps=max(1, int(left))))
             hands = replace(world, asked=asked) if asked > 1 else world
             events = await hands.do(move.move, with_whole(child, state))
             return tuple(InStep(move.step_id, move.attempt, event) for event in events)  # pyright: ignore[reportArgumentType]  # of a step's moves

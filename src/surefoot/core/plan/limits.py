@@ -5,7 +5,8 @@ What a request will cost nobody knows before: each one under way is reckoned to 
 on average. So tokens and money can be passed by what the requests under way cost beyond that, of each step at most one.
 A turn of calls that is made without a request counts as one. Requests of the judge and the sanitiser count; one that is
 asked again because its reply did not fit may pass the number by that one. Ways to go on are part of the step that
-follows, and asked for only where a request, or a turn without one, may follow.
+follows, and asked for only where a request, or a turn without one, may follow. An agent that a step asks may use what
+is left when it begins, or its part where several are asked at once; what other steps ask meanwhile comes on top.
 
 **How often a whole step may be tried**, where the user has said so, and what follows at that limit:
 
@@ -22,6 +23,7 @@ Source: spec/planning.md, sections 8, 10 and 11; spec/primitives.md, 2.2 and 2.5
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -68,19 +70,25 @@ def turns_so_far(state: State, planning: Planning) -> int:
     return planning.stats.llm_calls + turns_unasked(state)
 
 
+def turns_left(state: State, planning: Planning, *, last: bool = False) -> float:
+    """What `max_llm_calls` leaves for the steps, or with `last` for the answer, which one is kept for."""
+    config = planning.config
+    most = math.inf if config.max_llm_calls is None else config.max_llm_calls
+    return most - turns_so_far(state, planning) - (config.answer == "auto" and not last)
+
+
 def llm_spent(state: State, planning: Planning, *, last: bool = False, asked: int = 0) -> str:
     """Why no model may be asked, nor a turn be made unasked; one request is kept for the answer, where one is written.
 
     `asked` are the requests that have begun and not come back. With `last` it is the answer that is asked for.
     """
-    config, budget, made = planning.config, planning.loops.budget, turns_so_far(state, planning)
+    budget, made = planning.loops.budget, turns_so_far(state, planning)
     share = 1 + asked / made if made else 1.0
     if budget.max_tokens is not None and state.usage.total_tokens * share >= budget.max_tokens:
         return "token_budget"
     if budget.max_cost_usd is not None and (state.usage.cost_usd or 0.0) * share >= budget.max_cost_usd:
         return "cost_budget"
-    kept = 1 if config.answer == "auto" and not last else 0
-    return "llm_budget" if config.max_llm_calls is not None and made + asked >= config.max_llm_calls - kept else ""
+    return "llm_budget" if turns_left(state, planning, last=last) <= asked else ""
 
 
 def limit_of(name: str, move: Move, state: State, planning: Planning, beside: tuple[Iterable[Move], list[Move]]) -> str:
@@ -93,6 +101,9 @@ def limit_of(name: str, move: Move, state: State, planning: Planning, beside: tu
             call = planning.children[name].call(call_id)
             if call is not None and call.attempts:
                 return ""  # it was begun before a crash, and counted
+            is_agent = call is not None and call.spec is not None and bool(call.spec.delegates)
+            if is_agent and (limit := llm_spent(state, planning, asked=len(asking((*under_way, *started))))):
+                return limit
             acting = sum(isinstance(one, Within) and isinstance(one.move, Act) for one in started)
             most = planning.config.max_tool_calls
             return "tool_budget" if most is not None and planning.stats.tool_calls + acting >= most else ""
