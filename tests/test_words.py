@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from plan_kit import off, step, thinking
 from records import events_of
 from surefoot import Agent, tool
 from surefoot.core.loop.fold import fold
@@ -20,6 +21,7 @@ from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
 from surefoot.speak import speak
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.testing.world import plan
 from surefoot.tools.call import ToolFailed
 from surefoot.types.errors import RunBusy, UsageError
 from surefoot.types.events import CallEnded, Outcome, RunNoted
@@ -175,6 +177,31 @@ async def test_what_the_user_adds_is_read_before_the_next_reply_and_counts_as_th
     assert replay(told).differs_at is None
     with pytest.raises(UsageError, match="has ended"):
         await agent.note("r1", "more", by="mika")
+    await agent.aclose()
+
+
+async def test_what_the_user_adds_to_a_planned_run_is_read_by_its_steps_and_before_its_answer() -> None:
+    """The step that holds is over before a step of words begins; the last note comes while the answer is written."""
+    gate, seen, store = Gate(), list[tuple[str, ...]](), MemoryJournal()
+    steps = plan(step("wait", "hold"), thinking("weigh", ["wait"]), thinking("tell", ["weigh"], "response"))
+    said = iter((steps, "weighed", "told", "told anew"))
+
+    async def reply(request: ModelRequest) -> Scripted:
+        seen.append(tuple(one.content for one in request.messages if one.role == "user"))
+        if len(seen) == 3:
+            await speak(store, "r1", Note("In French.", "mika"), wait_s=0)
+        return next(said)
+
+    agent = Agent(FunctionModel(reply), tools=[gate.tool], journal=store, config=off(), reasoner="plan")
+    running = asyncio.create_task(agent.run("hold on", run_id="r1"))
+    await asyncio.wait_for(gate.begun.wait(), 20)
+    assert (await speak(store, "r1", Note("Bob too.", "mika"), wait_s=20)).outcome == "applied"
+    gate.go_on.set()
+    run = await asyncio.wait_for(running, 20)
+    assert (run.status, run.answer) == ("completed", "told anew")
+    assert ["Bob too." in asked for asked in seen] == [False, True, True, True]
+    assert ["In French." in asked for asked in seen] == [False, False, False, True]
+    assert replay(await events_of(store, "r1")).differs_at is None
     await agent.aclose()
 
 

@@ -140,7 +140,7 @@ def own_words(state: State) -> str | None:
 
 def _joined(state: State, said: Iterable[Exchange], *, of_run: bool = False) -> str:
     noted = state.planning.noted if state.planning is not None else ()
-    noted += tuple(text for at, text in state.notes if at > state.begun or not of_run)
+    noted += state.notes_of_run if of_run else tuple(text for _, text in state.notes)
     return "\n\n".join((*(one.task.text for one in said), *noted))
 
 

@@ -115,6 +115,7 @@ def followed(state: State, event: RunStarted) -> State:
         gate=gate,
         earlier=before,
         begun=state.steps,
+        notes=tuple((min(at, state.steps), text) for at, text in state.notes),
     )
 
 

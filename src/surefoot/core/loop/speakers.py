@@ -25,7 +25,7 @@ from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchRejected
 from surefoot.types.moves import Move, Record, Think
 from surefoot.types.outcomes import Completed, CompletedPartial, Failed, Stopped
-from surefoot.types.plan_events import ReasoningStepViolated
+from surefoot.types.plan_events import ReasoningStepCompleted, ReasoningStepViolated
 
 OUTPUT_SCHEMA = "output_schema"
 """Why a run fails whose answer never came to be what was asked for."""
@@ -203,11 +203,13 @@ def in_shape(state: State, move: M) -> M | Record:
 
 
 def end_or_reply(state: State, move: M) -> M | Think | Record:
-    """The end of a run, or another reply where the user has said more since the one that would be its answer."""
+    """The end of a run or step, or another reply where the user has said more since the one that would be its last."""
     if not state.notes or state.notes[-1][0] <= state.steps or state.reasoner not in {"react", "mono"}:
         return move
     match move:
-        case Record((RunEnded(Completed()),)) if isinstance(more := think(state, SOLO), Think):
+        case Record((RunEnded(Completed()) | ReasoningStepCompleted(),)) if isinstance(
+            more := think(state, SOLO), Think
+        ):
             return more
         case _:
             return move

@@ -75,9 +75,10 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
         if turn.outcome in ("answer", "cut"):
             sources, trust = union(plan.inputs(step)) if is_isolated else in_view(state)
             output = speakers.visible_words(turn).strip() if is_isolated else speakers.joined(state, turn)
-            return Record((ReasoningStepCompleted(name, output, len(plan.bad) + 1, is_isolated, sources, trust),))
+            said = ReasoningStepCompleted(name, output, len(plan.bad) + 1, is_isolated, sources, trust)
+            return speakers.end_or_reply(state, Record((said,)))
         return Record((StepEnded(name, error=StepError("violation", speakers.VIOLATIONS, speakers.in_vain(plan.bad))),))
-    move = speakers.solo_speaker(state)
+    move = speakers.end_or_reply(state, speakers.solo_speaker(state))
     match move:
         case Record((RunEnded(Completed(output)),)):
             pass

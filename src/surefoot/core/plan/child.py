@@ -189,6 +189,7 @@ def child_of(state: State, planning: Planning, step: PlanStep, attempt: int, arg
         conventions=state.conventions,
         gate=state.gate,
         outer=state.outer,
+        notes=tuple((1, text) for text in state.notes_of_run),
         barred=barred,
         heads={},
     )

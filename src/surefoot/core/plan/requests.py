@@ -116,7 +116,8 @@ def prompt_for(state: State, planning: Planning, kind: ProposalKind, about: str)
 def _of_task(state: State, planning: Planning) -> list[str]:
     task = state.task or Task("")
     context = task.context
-    earlier = (line for one in state.earlier for line in (f"Asked: {one.task.text}", f"Answered: {one.answer}"))
+    earlier = [line for one in state.earlier for line in (f"Asked: {one.task.text}", f"Answered: {one.answer}")]
+    earlier += [f"Asked besides: {text}" for at, text in state.notes if at <= state.begun]
     materials: list[tuple[str, str, Trust]] = [
         *((f"attachment {one.name}", one.text, one.trust) for one in task.attachments),
         *(
@@ -137,6 +138,7 @@ def _of_task(state: State, planning: Planning) -> list[str]:
     return [
         *([f"Instructions:\n{state.instructions}"] if state.instructions else []),
         f"Task:\n{task.text}",
+        *([f"The user has said since:\n{_lines(state.notes_of_run)}"] if state.notes_of_run else []),
         *([f"User preferences:\n{_lines(context.user_preferences)}"] if context.user_preferences else []),
         *(framed(state, text, source, trust, most) for source, text, trust in materials),
     ]

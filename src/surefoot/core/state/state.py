@@ -241,6 +241,11 @@ class State:
         return self.turns[self.begun :] if self.begun else self.turns
 
     @property
+    def notes_of_run(self) -> tuple[str, ...]:
+        """What the user has said since this run began."""
+        return tuple(text for at, text in self.notes if at > self.begun)
+
+    @property
     def exchanges(self) -> tuple[Exchange, ...]:
         """What was asked in this conversation, the newest last; the runs that this one follows with their answers."""
         return (
