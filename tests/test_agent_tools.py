@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plan_kit import World, configured, off, script, step, store_of, thinking
+from plan_kit import World, configured, off, retry, script, step, store_of, thinking
 from records import events_of
 from surefoot import (
     Agent,
@@ -406,6 +406,18 @@ async def test_the_requests_of_a_plan_bind_the_agents_that_its_steps_ask(
     inner = [info.requests for info in await store_of(agent).runs() if info.run_id != "r"]
     assert (run.requests <= most, sorted(inner, reverse=True), run.reason) == (True, of_agents, told)
     await alike(store_of(agent))
+
+
+async def test_a_new_attempt_at_a_step_is_told_of_an_agent_that_may_have_acted_before_it_failed() -> None:
+    post = Post()
+    asked = clerk(post, MAIL, "", "", "").as_tool("clerk", "Does the mail.")
+    steps = plan(step("mail", kind="agent", instruction="mail it", allowed_tools=["clerk"]))
+    last = {"thought": "", "action": "Final Answer", "action_input": "all is sent"}
+    model = script(steps, ASK, *[""] * 4, retry(instruction="mail it anew"), last)
+    run = await World().agent(model, more=[asked], config=off()).run(TASK, run_id="r")
+    assert (run.status, post.sent.total()) == ("completed", 1)
+    told = model.requests[-1].messages[-1].content
+    assert "gave no answer but may have acted" in told
 
 
 async def test_agents_that_read_are_asked_side_by_side_and_share_what_is_left() -> None:

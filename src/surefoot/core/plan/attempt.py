@@ -226,13 +226,17 @@ def _noticed(state: State, planning: Planning, step_id: str, child: State, inner
     if has_no_effect and not (is_agent and result.kind in ("error", "timeout")):
         return planning
     mark = call_fingerprint(call.name, call.arguments, call.spec)
+    told = f"{call.name}({json_text(call.arguments)})"[:_LONGEST_EFFECT]
     if has_no_effect:
-        return changed(planning, failed_calls=planning.failed_calls | {mark})
+        planning = changed(planning, failed_calls=planning.failed_calls | {mark})
+        if record is None or call.spec is None or not call.spec.delegates or call.spec.effect == "read":
+            return planning
+        told = f"{told} gave no answer but may have acted: find that out first"
+        return with_record(planning, replace(record, effects=(*record.effects, told)))
     if mark not in planning.completed_effects:  # the first time counts: what was added since must not repeat it
         planning = changed(planning, completed_effects={**planning.completed_effects, mark: state.seen})
     if record is None:
         return planning
-    told = f"{call.name}({json_text(call.arguments)})"[:_LONGEST_EFFECT]
     effects = (*record.effects, told) if is_agent else record.effects
     return with_record(planning, replace(record, effects=effects, done_calls=record.done_calls | {mark}))
 
