@@ -24,6 +24,7 @@ from surefoot import (
     tool,
 )
 from surefoot.testing.models import FunctionModel, ScriptedModel
+from surefoot.types.errors import TraitRefused
 from surefoot.types.events import Event
 from surefoot.types.reflection import RetryWithAdjustedParams, SkipSteps
 
@@ -46,6 +47,16 @@ async def test_tools_are_chosen_for_a_task_and_only_what_is_there() -> None:
     assert (chosen.selected_tool_ids, chosen.selection_confidence) == (("look", "send"), 80)
     assert "Look something up." in asked.requests[0].messages[0].content
     assert asked.requests[1] != asked.requests[0]  # it is told what is wrong
+
+
+async def test_what_an_endpoint_refuses_is_left_out_from_then_on() -> None:
+    refused = TraitRefused("json_schema", "no", "response_format is not supported")
+    asked = ScriptedModel([refused, "I would take look.", {"selected_tool_ids": ["look"], "selection_confidence": 80}])
+    chosen = await select_relevant_tools("Look x up.", World().tools(), model=asked)
+    assert chosen.selected_tool_ids == ("look",)
+    assert [one.mode for one in asked.requests] == ["schema", "text", "text"]
+    with pytest.raises(TraitRefused):
+        await select_relevant_tools("Look x up.", World().tools(), model=ScriptedModel([refused, refused]))
 
 
 async def test_a_failed_step_is_thought_about_and_what_came_before_is_refused() -> None:

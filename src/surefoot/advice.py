@@ -14,7 +14,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.plan.choose import shortlisted
 from surefoot.core.plan.fold import planning_of
 from surefoot.core.plan.reflect import decided
-from surefoot.core.plan.requests import prompt_for
+from surefoot.core.plan.requests import PlanPrompt, prompt_for
 from surefoot.core.state.plans import Escalation, Shortlist
 from surefoot.core.state.state import EMPTY, Planning, State
 from surefoot.core.state.turn import changed
@@ -22,7 +22,7 @@ from surefoot.models.names import resolve
 from surefoot.prompts.load import template
 from surefoot.runtime.offers import bound_tools, catalogue_of
 from surefoot.types.config import LoopConfig
-from surefoot.types.errors import ModelError, UsageError
+from surefoot.types.errors import ModelError, TraitRefused, UsageError
 from surefoot.types.events import Event, ToolsSelected
 from surefoot.types.messages import ModelMessage, ModelRequest, ModelSettings
 from surefoot.types.plan import PlanConfig, ProposalKind
@@ -118,24 +118,40 @@ async def _ask(
     about: str = "",
 ) -> T:
     """What is wanted of the model's reply, once the run would take it; why one is refused is told to the model."""
-    asked = resolve(model) if isinstance(model, str) else model
-    why = ""
+    if isinstance(model, str):
+        asked = resolve(model)
+        try:
+            return await _ask(state, planning, kind, asked, wanted, about=about)
+        finally:
+            await asked.aclose()
+    why, traits = "", dict(model.traits)
     for _ in range(_TRIES):
         prompt = prompt_for(state, planning, kind, about)
-        held = "schema" in asked.modes and asked.traits.get("json_schema") != "no"
-        request = ModelRequest(
-            state.prompts.get(prompt.template) or template(prompt.template),
-            (ModelMessage("user", prompt.text),),
-            "schema" if held else "text",
-            schema=prompt.schema if held else None,
-            settings=ModelSettings(),
-            traits=asked.traits,
-        )
-        message = replace(await asked.send(request), calls=(), opaque=())
+        message = replace(await _reply(state, prompt, model, traits), calls=(), opaque=())
         events = decided(state, planning, ProposalMade(kind, message, about))
         if found := next((one for event in events if (one := wanted(event)) is not None), None):
             return found
         refused = next((event for event in events if isinstance(event, ProposalRefused)), None)
         why = f"{refused.what}: {refused.detail}" if refused is not None else "nothing in it can be used"
         planning = changed(planning, refusal=refused)
-    raise ModelError(f"no reply of {asked.name} could be used in {_TRIES} tries; the last one: {why}")
+    raise ModelError(f"no reply of {model.name} could be used in {_TRIES} tries; the last one: {why}")
+
+
+async def _reply(state: State, prompt: PlanPrompt, model: Model, traits: dict[str, str]) -> ModelMessage:
+    """The model's reply; a part that its endpoint refuses is added to `traits`, and left out from then on."""
+    held = "schema" in model.modes and traits.get("json_schema") != "no"
+    request = ModelRequest(
+        state.prompts.get(prompt.template) or template(prompt.template),
+        (ModelMessage("user", prompt.text),),
+        "schema" if held else "text",
+        schema=prompt.schema if held else None,
+        settings=ModelSettings(),
+        traits=dict(traits),
+    )
+    try:
+        return await model.send(request)
+    except TraitRefused as refused:
+        if traits.get(refused.trait) == refused.value:
+            raise
+        traits[refused.trait] = refused.value
+        return await _reply(state, prompt, model, traits)
