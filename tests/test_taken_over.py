@@ -13,6 +13,7 @@ import pytest
 from records import events_of, until
 from surefoot import Agent, GuardConfig, tool
 from surefoot.journal.memory import MemoryJournal
+from surefoot.journal.memory_log import MemoryRun
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run, state_of
 from surefoot.runtime.under_way import Leave
@@ -20,10 +21,10 @@ from surefoot.speak import speak
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.types.errors import JournalError
-from surefoot.types.events import RunNoted, RunResumed
+from surefoot.types.events import CallEnded, CallStarted, RunNoted, RunResumed
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.ports import Claimed, JournalStore, Tool
-from surefoot.types.words import Approve, Note, Resume, Settle
+from surefoot.types.words import Approve, Note, Posted, Resume, Settle
 from surefoot.worker import Worker
 
 pytestmark = pytest.mark.anyio
@@ -124,6 +125,60 @@ async def test_a_run_that_is_left_while_it_goes_on_is_ready_for_others(store: Jo
     await asyncio.wait((driving,))
     assert (await store.summary("r1")).status == "queued"
     assert [one.run_id for one in await store.claim(("clerk",), 1, 30.0)] == ["r1"]
+    await agent.aclose()
+
+
+async def test_a_run_that_is_to_be_left_while_its_only_call_is_announced_is_left(store: JournalStore) -> None:
+    agent = Agent(
+        ScriptedModel([calls(("hold", {})), "Done."]), tools=[holding(asyncio.Event())], journal=store, name="clerk"
+    )
+    await agent.start("hold on", run_id="r1")
+    (claimed,) = await store.claim(("clerk",), 1, 30.0)
+    leave = Leave()
+
+    def watch(item: object) -> None:
+        if isinstance(item, CallStarted):
+            leave.begin(0.1)
+
+    driving = asyncio.create_task(agent.drive(claimed, by="the first", watch=watch, leave=leave))
+    done, _ = await asyncio.wait((driving,), timeout=10)
+    assert done
+    assert (await store.summary("r1")).status == "queued"
+    await agent.aclose()
+
+
+async def test_what_a_call_gave_is_kept_where_its_run_is_cancelled_while_a_word_is_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, heard, go_on, sent = asyncio.Event(), asyncio.Event(), asyncio.Event(), list[str]()
+
+    @tool(effect="communicate")
+    async def send(to: str) -> str:
+        """Send it."""
+        begun.set()
+        await go_on.wait()
+        sent.append(to)
+        return f"sent to {to}"
+
+    async def words(_: MemoryRun) -> list[Posted]:
+        heard.set()
+        await asyncio.sleep(60)
+        return []
+
+    store = MemoryJournal()
+    agent = Agent(ScriptedModel([calls(("send", {"to": "Ann"})), "Done."]), tools=[send], journal=store)
+    running = asyncio.create_task(agent.run("send it", run_id="r1"))
+    await asyncio.wait_for(begun.wait(), 20)
+    monkeypatch.setattr(MemoryRun, "words", words)
+    await speak(store, "r1", Note("Bob too.", "mika"), wait_s=0)
+    await asyncio.wait_for(heard.wait(), 20)
+    go_on.set()
+    await until(lambda: sent)
+    running.cancel()
+    await asyncio.wait((running,))
+    ended = [one.result.content for one in await events_of(store, "r1") if isinstance(one, CallEnded)]
+    assert ended == ["sent to Ann"]
+    monkeypatch.undo()
     await agent.aclose()
 
 

@@ -151,7 +151,8 @@ class UnderWay:
             self._waiting.clear()
             return ()
         is_alone = state.planning is None and sum(call.is_open for call in state.calls) < 2  # noqa: PLR2004
-        if len(self._waiting) == len(self.moves) == 1 and not self._has_words and is_alone:
+        is_alone = is_alone and not (self._has_words or self._leave.has_begun)
+        if len(self._waiting) == len(self.moves) == 1 and is_alone:
             return await self._made_alone(state)
         for move, begun in self._waiting:
             task = self._tasks.create_task(self._make(move, begun))
@@ -179,9 +180,9 @@ class UnderWay:
     async def _made_alone(self, state: State) -> Sequence[Event]:
         """Make the only move here: nothing goes on beside it, so it needs no task. Who speaks is heard beside it."""
         move, begun = self._waiting.pop()
-        self._alone, said, ended = state, self._said, list[_Ended]()
+        self._alone, said = state, self._said
         try:
-            ended.append((move, await self._hands.do(move, begun)))
+            self._ended.put_nowait((move, await self._hands.do(move, begun)))
         except asyncio.CancelledError:
             if not self._is_over:
                 raise
@@ -190,7 +191,7 @@ class UnderWay:
         if self._hearing is not None:
             await self._hearing
             self._hearing = None
-        self._said = []
+        self._said, ended = [], self._all_ended()
         if self._is_over:
             self.moves, self._effects, ended = frozenset(), set(), []
         if self._is_cut_off:  # by a word, whether or not the move has let that through
