@@ -262,6 +262,32 @@ async def test_a_nested_type_leads_its_references_to_the_root_of_a_step() -> Non
     assert "'$defs':" not in str(schema["anyOf"])
 
 
+_NODE = {"type": "object", "properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}}, "required": ["n"]}
+_TREE = {"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"type": "integer"}]}, "minItems": 1}
+_ROOTS: list[tuple[dict[str, object], object, object]] = [
+    (_NODE, {"n": 1, "next": {"n": "x"}}, {"n": 1, "next": {"n": 2, "next": {"n": 3}}}),
+    (_TREE, {"result": [1, [2, []]]}, {"result": [1, [2, [3]]]}),
+    ({"anyOf": [_TREE, {"type": "null"}]}, {"result": [[1], ["x"]]}, {"result": [[1], None]}),
+]
+
+
+@pytest.mark.parametrize("mode", ["native", "schema"])
+@pytest.mark.parametrize(
+    ("shape", "bad", "good"),
+    _ROOTS,
+)
+async def test_a_shape_that_leads_to_its_own_root_does_so_wherever_it_is_put(
+    mode: CallMode, shape: dict[str, object], bad: object, good: object
+) -> None:
+    said = [
+        json.dumps(one) if mode == "native" else {"thought": "t", "action": "Final Answer", "action_input": one}
+        for one in (bad, good)
+    ]
+    model = ScriptedModel(said, modes=(mode,))
+    run = await Agent(model, [distance], output=shape).run("plan it")
+    assert (run.status, run.requests, json.loads(run.answer)) == ("completed", 2, good)
+
+
 def test_what_cannot_work_is_told_before_a_run() -> None:
     @tool(finish=True)
     def done(answer: str) -> str:

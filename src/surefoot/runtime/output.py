@@ -25,6 +25,8 @@ T = TypeVar("T")
 RESULT = "result"
 """The only key of an answer whose own shape is not an object: what the wires take at the root of a schema is one."""
 
+_WHOLE = "whole_answer"
+_DEFINED = ("#/$defs/", "#/definitions/")
 _PARTS = ("properties", "$defs", "definitions", "patternProperties")
 
 
@@ -96,11 +98,28 @@ def with_shape(config: LoopConfig, shape: Shape[Any] | None, tools: Mapping[str,
 
 
 def _shape(schema: Mapping[str, object], value_of: Callable[[bytes], T]) -> Shape[T]:
+    moved = _moved(schema)
+    if moved != schema:
+        own = {key: value for key, value in moved.items() if key not in shared_of(moved)}
+        schema = {**moved, "$defs": {**moved.get("$defs", {}), _WHOLE: own}}
     if schema.get("type") == "object":
         return Shape(schema, is_wrapped=False, value_of=value_of)
     shared = shared_of(schema)
     own = {key: value for key, value in schema.items() if key not in shared}
     return Shape({**object_schema({RESULT: own}), **shared}, is_wrapped=True, value_of=value_of)
+
+
+def _moved(schema: object) -> Any:  # Any: as deep as the schema
+    """The schema with references to its root leading to a definition, since it is put into others."""
+    if isinstance(schema, list):
+        return [_moved(part) for part in cast("list[object]", schema)]
+    if not isinstance(schema, Mapping):
+        return schema
+    made = {key: _moved(part) for key, part in cast("Mapping[str, object]", schema).items()}
+    reference = made.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#") and not reference.startswith(_DEFINED):
+        made["$ref"] = f"#/$defs/{_WHOLE}{reference[1:]}"
+    return made
 
 
 def _closed(schema: object, *, named: bool = False) -> Any:  # Any: as deep as the schema
