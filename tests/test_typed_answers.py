@@ -262,8 +262,12 @@ async def test_a_nested_type_leads_its_references_to_the_root_of_a_step() -> Non
     assert "'$defs':" not in str(schema["anyOf"])
 
 
-_NODE = {"type": "object", "properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}}, "required": ["n"]}
-_TREE = {"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"type": "integer"}]}, "minItems": 1}
+_NODE: dict[str, object] = {
+    "type": "object",
+    "properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}},
+    "required": ["n"],
+}
+_TREE: dict[str, object] = {"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"type": "integer"}]}, "minItems": 1}
 _ROOTS: list[tuple[dict[str, object], object, object]] = [
     (_NODE, {"n": 1, "next": {"n": "x"}}, {"n": 1, "next": {"n": 2, "next": {"n": 3}}}),
     (_TREE, {"result": [1, [2, []]]}, {"result": [1, [2, [3]]]}),
