@@ -75,6 +75,16 @@ async def test_who_cancels_a_workflow_does_not_set_its_run_aside(temporal_server
         assert (await at_rest(store, run_id)).status == "completed"
 
 
+async def test_a_run_that_cannot_be_a_workflow_holds_up_no_other(temporal_server: Server) -> None:
+    store = MemoryJournal()
+    agent = Agent(ScriptedModel(["Done."] * 2), journal=store, name="clerk")
+    await agent.start("think", run_id="r" * 1200)  # longer than Temporal takes for an id
+    await agent.start("think", run_id="short")
+    async with engine(temporal_server, agent):
+        assert (await at_rest(store, "short")).status == "completed"
+    assert (await store.summary("r" * 1200)).status != "completed"
+
+
 async def test_a_run_whose_workflow_never_got_anywhere_is_adopted(
     temporal_server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

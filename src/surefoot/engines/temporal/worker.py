@@ -33,7 +33,14 @@ from surefoot.engines.temporal.console import AGENT, LABELS, STATUS
 from surefoot.engines.temporal.payloads import WORKFLOW, Given, Held, Shelf, Size, run_of, workflow_id
 from surefoot.engines.temporal.workflow import RunWorkflow
 from surefoot.journal.codec import warm
-from surefoot.types.errors import JournalError, RunUnknown, UsageError
+from surefoot.types.errors import (
+    JournalCorrupt,
+    JournalError,
+    JournalTooNew,
+    JournalUnavailable,
+    RunUnknown,
+    UsageError,
+)
 from surefoot.types.ports import Claimed, JournalStore, RunFilter
 
 _LOG = logging.getLogger("surefoot.temporal")
@@ -41,7 +48,6 @@ _LOG = logging.getLogger("surefoot.temporal")
 _LEASE_S = 30.0
 _LOOK_S = 0.25
 _MOST_STARTED = 64
-_GOING = ("running", "queued", "ready", "interrupted")
 _WEDGED_ATTEMPTS = 3
 """From so many attempts at one workflow task on, a workflow does not get any further by itself."""
 
@@ -160,7 +166,12 @@ class Engine:
                 for one in await self._store.claim(self._agents, _MOST_STARTED, _LEASE_S):
                     self._claimed[one.run_id] = one
                 for one in tuple(self._claimed.values()):
-                    await self._start(one)
+                    try:
+                        await self._start(one)
+                    except (JournalError, RPCError) as error:
+                        if _is_outage(error):
+                            raise
+                        _LOG.warning("run %s cannot be made a workflow", one.run_id, exc_info=True)
                     self._begun[one.run_id] = self._claimed.pop(one.run_id)
                 while self._said:
                     await self._signal(self._said.pop())
@@ -204,16 +215,16 @@ class Engine:
     async def _let_go_if_closed(self, run_id: str) -> None:
         """A run whose workflow was terminated is ready for another one."""
         is_held, status = run_id in self._activities.held, ""
-        with suppress(RunUnknown):  # it is over, and was deleted
+        with suppress(RunUnknown, JournalCorrupt, JournalTooNew):  # it was deleted, or nobody can read it
             status = (await self._store.summary(run_id)).status
-        if is_held or status not in _GOING:
+        if is_held or status not in _UNDER_WAY:
             self._begun.pop(run_id, None)
             if not is_held:
                 return
         try:
             told = await self._client.get_workflow_handle(workflow_id(run_id)).describe()
-        except RPCError as error:
-            if error.status is not RPCStatusCode.NOT_FOUND:
+        except RPCError as error:  # an id that it refuses has no workflow either
+            if error.status is not RPCStatusCode.NOT_FOUND and _is_outage(error):
                 raise
         else:
             if told.status is WorkflowExecutionStatus.RUNNING:
@@ -222,6 +233,13 @@ class Engine:
             with suppress(JournalError):  # it is driven
                 await (await self._store.open(run_id)).release()
         await self._activities.drop(run_id)
+
+
+def _is_outage(error: JournalError | RPCError) -> bool:
+    """Whether it is the journal or Temporal that fails, and not one run that cannot be read or is refused."""
+    if isinstance(error, RPCError):
+        return error.status is not RPCStatusCode.INVALID_ARGUMENT
+    return isinstance(error, JournalUnavailable)
 
 
 async def checked(store: JournalStore, client: Client) -> AsyncGenerator[tuple[str, str]]:
