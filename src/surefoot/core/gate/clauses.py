@@ -88,7 +88,7 @@ def _clause_starts(text: str, start: int, end: int) -> list[_Begun]:
             continue
         if not word.isascii() and word[0] != "\ufffc":
             effects = frozenset[Effect | None](
-                effect for effect, pattern in CHINESE_ACTIONS.items() if pattern.match(m[0])
+                effect for effect, pattern in CHINESE_ACTIONS.items() if pattern.match(text, m.start())
             )
             if not found or found[-1][0] < comma:
                 found.append((comma, m[0], effects))

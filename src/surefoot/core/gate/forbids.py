@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from surefoot.core.gate.effects import EFFECTS, TRANSACT, effects_in, of_noun, of_word, phrases_at, speaks_of_money
-from surefoot.core.text.values import number
+from surefoot.core.text.numerals import number
 from surefoot.core.text.words import late, stem, stems_of, word_set, words
 from surefoot.types.dataclass import dataclass
 from surefoot.types.guard import Condition, ConstraintType, Entity, SecurityConstraint

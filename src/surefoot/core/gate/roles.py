@@ -11,7 +11,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Literal, cast, get_args
 
 from surefoot.core.text.json import as_object
-from surefoot.core.text.values import kind_of, norm_of, number
+from surefoot.core.text.numerals import number
+from surefoot.core.text.values import kind_of, norm_of
 from surefoot.core.text.words import late, rows, stem, stems_of, stems_of_name, word_set, words, words_of_name
 from surefoot.types.dataclass import dataclass
 from surefoot.types.inner import Sum
@@ -56,7 +57,10 @@ def leaves_of(arguments: Mapping[str, object], spec: ToolSpec) -> list[Leaf]:
     found: list[Leaf] = []
     for path, value in leaves(arguments, spec):
         kind = kind_of(value)
-        found.append(Leaf(path, value, role_of(path, value, spec, kind), kind, norm_of(value, kind)))
+        role = role_of(path, value, spec, kind)
+        if role == "destination" and kind == "number":  # the number of an account
+            kind = kind_of(str(value))
+        found.append(Leaf(path, value, role, kind, norm_of(value, kind)))
     return found
 
 
@@ -88,9 +92,16 @@ def role_of(path: Path, value: object, spec: ToolSpec, kind: ValueKind | None = 
         return "amount"
     if isinstance(value, str) and by_name != "destination" and keys and _side_of_edit(keys[0]) and _edits(spec):
         return "content"
+    if by_name == "destination" and kind == "number" and _counts_heads(keys[:1]):
+        return "amount"
     if by_name is not None:
         return by_name
     return "amount" if isinstance(value, int | float) else "object"
+
+
+def _counts_heads(names: Sequence[str]) -> bool:
+    """Whether a number called so is how many they are: "people", "guests"."""
+    return any(last in word_set("names.heads") for name in names for last in words_of_name(name)[-1:])
 
 
 def _edits(spec: ToolSpec) -> bool:

@@ -7,6 +7,7 @@ is read otherwise: a value that is the only one of its kind needs no slot. Sourc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, islice, product
@@ -14,7 +15,8 @@ from typing import Literal
 
 from surefoot.core.gate.roles import Leaf, currencies_in
 from surefoot.core.text.look import normal_text, places_in
-from surefoot.core.text.values import hard_tokens, norm_of, number, numbers_of
+from surefoot.core.text.numerals import number, readings
+from surefoot.core.text.values import hard_tokens, norm_of, numbers_of
 from surefoot.core.text.words import late, stem, stems_of, stems_of_name, word_set
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.guard import Clause, Entity, IntentAnchor
@@ -32,7 +34,7 @@ _CHINESE_SIDE = late(
     r"(?:({sides.zh_to})|({sides.zh_from})|({sides.zh_out})|(?:{sides.zh_direct}))\W{0,2}(?:\w{1,4}\W{0,2})?\Z"
 )
 _LIST_MARK = late(r"\s*(?:[-*•–]|\d{1,3}[.)])\s")
-_SUM = late("{sum}")
+_SUM = late("{sum}", re.IGNORECASE)
 _LABEL = late(r"(?:\b(?:{labels|})s?|{cjk_labels|}|#)\W{0,3}(?:(?:no|nr|num)\b\.?|numbers?|#|号)?\W{0,3}\Z")
 _YEAR = late(r"(?:19|20)\d\d")
 _SAYS_HOW_MUCH = late(r"\b(?:{actions.transact|}|of|to|is|by|amount)\s\Z")
@@ -144,12 +146,13 @@ def amounts_of(clauses: Sequence[Clause]) -> tuple[Amount, ...]:
     for at, clause in enumerate(clauses):
         exact = frozenset(numbers_of(clause.text))
         for m in _SUM.finditer(clause.text) if exact else ():
-            value, currencies = number(m["sum"]), currencies_in(f"{m['sign'] or ''} {m['unit'] or ''}")
+            currencies = currencies_in(f"{m['sign'] or ''} {m['unit'] or ''}")
             before = clause.text[max(0, m.start() - 40) : m.start()]
             is_named = _LABEL.search(before) or (_YEAR.fullmatch(m["sum"]) and not _SAYS_HOW_MUCH.search(before))
-            if value in exact and (currencies or not is_named):  # a limit is not a sum that is to be paid
+            if currencies or not is_named:  # a limit is not a sum that is to be paid
                 currencies = frozenset[str]() if _LIMIT.search(before) else currencies
-                found.append(Amount(value, currencies, at, m.start()))
+                meant = exact.intersection(readings(m["sum"]))
+                found += (Amount(value, currencies, at, m.start()) for value in sorted(meant))
                 if len(found) > MOST_SPOTS:  # of more, none is told apart
                     return tuple(found)
     return tuple(found)

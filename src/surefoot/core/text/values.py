@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal, InvalidOperation
 from functools import cache
 from string import ascii_uppercase
 
 from surefoot.core.text.look import folded, normal_text, without_format
+from surefoot.core.text.numerals import number, readings
 from surefoot.core.text.words import dates_in, late, table
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.rules import ValueKind
@@ -27,14 +27,6 @@ _REST = r"[^\s<>\"'`{}|\\^\[\]，。；、！？）》」』】]"
 _WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _LETTER = rf"[^\W{_WIDE}]"
 """A letter, digit or underscore of a script that has spaces; one of the others beside a value is no part of it."""
-
-_POWERS = (3, 3, 6, 6, 9, 9, 2, 3, 4, 6, 8)
-_SCALES: dict[str, int] = dict(
-    zip(("k", "thousand", "m", "million", "bn", "billion", *"百千万", "百万", "亿"), _POWERS, strict=True)
-)
-"""What is written behind a number, and the power of ten that it stands for."""
-_SCALE = r"(?:k|thousand|m|million|bn|billion|百万|[百千万亿])"
-_SCALED = late(rf"\d\s?({_SCALE})(?![a-z])", re.IGNORECASE)
 
 _SCHEME = late(r"([A-Za-z][A-Za-z0-9+.-]*)://|((?i:https?|ftp|wss?)):[/\\]{0,3}|[/\\]{2}")
 _SCHEMED = late(
@@ -67,14 +59,17 @@ _KEY = late(r"(?<![\w/.@-])(?=[\w-]*[A-Za-z])(?=(?:[\w-]*?\d){2})[A-Za-z0-9][\w-
 _RUN = late(r"(?<![A-Za-z0-9+/=_%-])(?:[A-Za-z0-9+/_-]{24,2048}={0,2}|(?:%[0-9A-Fa-f]{2}){8,600})(?![A-Za-z0-9+/=_%-])")
 _CLOCK = late(r"(?<!\d)\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?(?!\d)")
 _NUMBER = late(
-    r"(?<![A-Za-z0-9_.])[-+]?(?:[$€£¥]\s?)?(\d{1,3}(?:[,' ]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
-    rf"(?:\s?({_SCALE})(?=[元块]|(?i:usd|eur|gbp|cny|jpy|chf)\b|(?!\w)|[\u3400-\u9fff])"
+    r"(?<![A-Za-z0-9_.])[-+]?(?:[$€£¥]\s?)?(\d{1,3}(?:[,' ]\d{3})+(?:\.\d+)?"
+    r"|(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}(?![\d,])|\d{1,3}(?:\.\d{3}){2,}(?![.\d])|\d+(?:\.\d+)?)"
+    rf"(?:\s?({{number_scale}})(?=[元块]|(?i:usd|eur|gbp|cny|jpy|chf)\b|(?!\w)|[\u3400-\u9fff])"
     r"|(?=%?(?!\w)|[元块个张份位件次台本欧美英日]|(?-i:[A-Z]{3})\b))",
     re.IGNORECASE,
 )
+_DECIMAL_COMMA = late(r"\d+,\d{1,2}")
+_SPELLED = late("{spelled_number}", re.IGNORECASE)
 _LIST_NUMBER = late(r"(?m)^[ \t]*\d{1,3}[.)](?=\s)")
 _WHOLE_NUMBER = late(
-    rf"[-+]?(?:[$€£¥]\s?)?(?:\d{{1,3}}(?:[,']\d{{3}})+|\d+)(?:\.\d+)?(?:\s?{_SCALE})?(?:\s?(?:[$€£¥元块]|[A-Za-z]{{3}}))?",
+    rf"[-+]?(?:[$€£¥]\s?)?(?:\d{{1,3}}(?:[,']\d{{3}})+|\d+)(?:\.\d+)?(?:\s?(?:{{number_scale}}))?(?:\s?(?:[$€£¥元块]|[A-Za-z]{{3}}))?",
     re.IGNORECASE,
 )
 _WHOLE_DATE = late(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?")
@@ -147,20 +142,6 @@ def norm_of(value: object, kind: ValueKind | None = None) -> str:
             return f"date:{normal_text(text)}"
         case _:
             return "text:" + normal_text(text).removeprefix("./")
-
-
-def number(text: str) -> str:
-    """The exact decimal of a number, without currency and group marks: "1,200.50" is "1200.5", "5k" is "5000"."""
-    bare, scale = text, None
-    if not text[-1:].isdigit():
-        scale = _SCALED.search(text)
-        bare = text[: scale.start(1)] if scale else re.sub(r"[A-Za-z]{3}$", "", text)
-    digits = re.sub(r"[^0-9.eE+-]", "", bare) or text
-    try:
-        value = (Decimal(digits) * 10 ** (_SCALES[scale[1].lower()] if scale else 0)).normalize()
-    except InvalidOperation:
-        return text
-    return format(value, "f") if abs(value.adjusted()) < 40 else str(value)  # noqa: PLR2004  # no longer written out
 
 
 def _url(text: str) -> str:
@@ -243,8 +224,10 @@ def numbers_of(text: str) -> tuple[str, ...]:
         if not blank[m.start(1)]:
             scale = m[2] or ""
             found += [m[1]] if scale in ("m", "M") else []  # "5 m" are metres or millions
+            found += m[1].split(",") if _DECIMAL_COMMA.fullmatch(m[1]) else []  # or two in a list
             found.append(m[1] + scale)
-    return tuple(map(number, found))
+    found += (m[0] for m in _SPELLED.finditer(text) if not blank[m.start()])
+    return tuple(one for text in found for one in readings(text))
 
 
 def hard_tokens(text: str, *, is_content: bool = False) -> tuple[Token, ...]:
