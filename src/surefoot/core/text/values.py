@@ -61,7 +61,7 @@ _CLOCK = late(r"(?<!\d)\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?(?!\d)")
 _NUMBER = late(
     r"(?<![A-Za-z0-9_.])[-+]?(?:[$€£¥]\s?)?(\d{1,3}(?:[,' ]\d{3})+(?:\.\d+)?"
     r"|(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}(?![\d,])|\d{1,3}(?:\.\d{3}){2,}(?![.\d])|\d+(?:\.\d+)?)"
-    rf"(?:\s?({{number_scale}})(?=[元块]|(?i:usd|eur|gbp|cny|jpy|chf)\b|(?!\w)|[\u3400-\u9fff])"
+    r"(?:\s?({number_scale})(?=[元块]|(?i:usd|eur|gbp|cny|jpy|chf)\b|(?!\w)|[\u3400-\u9fff])"
     r"|(?=%?(?!\w)|[元块个张份位件次台本欧美英日]|(?-i:[A-Z]{3})\b))",
     re.IGNORECASE,
 )
@@ -69,7 +69,7 @@ _DECIMAL_COMMA = late(r"\d+,\d{1,2}")
 _SPELLED = late("{spelled_number}", re.IGNORECASE)
 _LIST_NUMBER = late(r"(?m)^[ \t]*\d{1,3}[.)](?=\s)")
 _WHOLE_NUMBER = late(
-    rf"[-+]?(?:[$€£¥]\s?)?(?:\d{{1,3}}(?:[,']\d{{3}})+|\d+)(?:\.\d+)?(?:\s?(?:{{number_scale}}))?(?:\s?(?:[$€£¥元块]|[A-Za-z]{{3}}))?",
+    r"[-+]?(?:[$€£¥]\s?)?(?:\d{1,3}(?:[,']\d{3})+|\d+)(?:\.\d+)?(?:\s?(?:{number_scale}))?(?:\s?(?:[$€£¥元块]|[A-Za-z]{3}))?",
     re.IGNORECASE,
 )
 _WHOLE_DATE = late(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?")
