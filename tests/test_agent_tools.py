@@ -387,7 +387,13 @@ async def test_an_agent_is_a_step_of_a_plan() -> None:
 
 @pytest.mark.parametrize(
     ("most", "of_agents", "told"),
-    [(2, [], "llm_budget"), (5, [2], "llm_budget"), (9, [3, 3, 1], "llm_budget"), (13, [3, 3, 3], "")],
+    [
+        (2, [], "llm_budget"),
+        (4, [2], "llm_budget"),
+        (5, [3], "llm_budget"),
+        (9, [3, 3, 1], "llm_budget"),
+        (13, [3, 3, 3], ""),
+    ],
 )
 async def test_the_requests_of_a_plan_bind_the_agents_that_its_steps_ask(
     most: int, of_agents: list[int], told: str

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from plan_kit import off, step, thinking
+from plan_kit import configured, off, step, thinking
 from records import events_of
-from surefoot import Agent, tool
+from surefoot import Agent, LoopConfig, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.inbox import digest_of_call
 from surefoot.core.loop.replay import replay
@@ -203,6 +203,35 @@ async def test_what_the_user_adds_to_a_planned_run_is_read_by_its_steps_and_befo
     assert ["In French." in asked for asked in seen] == [False, False, False, True]
     assert replay(await events_of(store, "r1")).differs_at is None
     await agent.aclose()
+
+
+async def said_while(number: int, replies: list[Scripted], config: LoopConfig) -> tuple[Run, list[bool]]:
+    """A planned run to which a note is said while its request of that number is made; and which requests hold it."""
+    store, seen, said = MemoryJournal(), list[bool](), iter(replies)
+
+    async def reply(request: ModelRequest) -> Scripted:
+        seen.append(any("In French." in one.content for one in request.messages))
+        if len(seen) == number:
+            await speak(store, "r1", Note("In French.", "mika"), wait_s=0)
+        return next(said)
+
+    agent = Agent(FunctionModel(reply), tools=[send], journal=store, config=config, reasoner="plan")
+    run = await agent.run("hold on", run_id="r1")
+    assert replay(await events_of(store, "r1")).differs_at is None
+    return run, seen
+
+
+@pytest.mark.parametrize(("most", "answer"), [(3, "told"), (4, "told anew")])
+async def test_an_answer_stays_where_no_request_is_left_for_what_the_user_adds(most: int, answer: str) -> None:
+    steps = plan(thinking("weigh"))
+    run, _ = await said_while(3, [steps, "weighed", "told", "told anew"], configured(max_llm_calls=most))
+    assert (run.status, run.answer) == ("completed", answer)
+
+
+async def test_the_last_try_at_words_holds_what_the_user_adds() -> None:
+    bad = calls(("send", {"to": "bob"}))
+    _, seen = await said_while(4, [plan(thinking("tell", (), "response")), bad, bad, bad, "told", "told"], off())
+    assert seen[4]
 
 
 async def paused(store: JournalStore) -> Agent:

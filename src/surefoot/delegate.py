@@ -231,23 +231,28 @@ class _InnerLine(Line):
         """The limits of the inner run: its own, and its part of what is left of those of the outer run."""
         outer, state = self._world.budget, self._of
         asked = [one for one in state.calls if one.is_open and one.spec is not None and one.spec.delegates]
-        share, kept = 1 / max(1, len(asked), self._world.asked), 1 - outer.reserve
+        share = 1 / max(1, len(asked), self._world.asked)
+
+        def kept_of(most: float | None) -> float | None:
+            return None if most is None else most * (1 - outer.reserve)
 
         def least(
             mine: float | None, most: float | None, used: float, used_inside: float, share: float = share
         ) -> float | None:
             if most is None:
                 return mine
-            left = used_inside + max(0.0, most * kept - used) * share
+            left = used_inside + max(0.0, most - used) * share
             return left if mine is None else min(mine, left)
 
         before = self._call.inner or InnerRun(self._id)
         spent = inner.usage.since(before.usage)  # not told of yet: the process died
         usage, requests = state.usage + spent, state.requests + inner.requests - before.requests
+        is_tool = state.running_step is not None and state.running_step.kind == "tool"
+        requests += not is_tool  # one is kept for what is said of the answer
         steps = least(own.max_steps, outer.max_steps, requests, inner.requests)
-        tokens = least(own.max_tokens, outer.max_tokens, usage.total_tokens, inner.usage.total_tokens)
-        cost = least(own.max_cost_usd, outer.max_cost_usd, usage.cost_usd or 0.0, inner.usage.cost_usd or 0.0)
-        most_s = least(own.max_seconds, outer.max_seconds, self._world.elapsed_s, inner.elapsed_s, 1.0)
+        tokens = least(own.max_tokens, kept_of(outer.max_tokens), usage.total_tokens, inner.usage.total_tokens)
+        cost = least(own.max_cost_usd, kept_of(outer.max_cost_usd), usage.cost_usd or 0.0, inner.usage.cost_usd or 0.0)
+        most_s = least(own.max_seconds, kept_of(outer.max_seconds), self._world.elapsed_s, inner.elapsed_s, 1.0)
         return replace(
             own,
             max_steps=own.max_steps if steps == own.max_steps or steps is None else max(1, int(steps)),

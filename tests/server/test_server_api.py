@@ -8,14 +8,16 @@ import sqlite3
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from server_agents import PLAN, agents
 from server_world import LIMIT_S, TOKENS, Reply, Served, serving, token
 
-from surefoot import Agent, MemoryJournal, SqliteJournal
+from surefoot import Agent, MemoryJournal, SqliteJournal, tool
 from surefoot.core.loop.fold import fold
+from surefoot.server.about import delete
 from surefoot.server.answers import KINDS, Problem
 from surefoot.server.api import Endpoint, Nothing, checked
 from surefoot.server.app import ENDPOINTS
@@ -23,6 +25,7 @@ from surefoot.server.auth import RIGHTS, Right
 from surefoot.server.protocols.openai import Lax
 from surefoot.server.shapes import Start
 from surefoot.server.site import Limits
+from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.ports import JournalStore
 
 pytestmark = pytest.mark.anyio
@@ -488,6 +491,29 @@ async def test_a_run_that_is_driven_is_not_deleted(store: JournalStore) -> None:
         kept = await served.ask("DELETE", f"/v1/runs/{run}")
         assert (kept.status, kept.problem) == (409, "driven")
         await served.ask("POST", f"/v1/runs/{run}/cancel", {})
+
+
+async def test_a_run_that_is_not_deleted_keeps_the_runs_of_its_agents() -> None:
+    @tool(effect="communicate", approval="always")
+    async def send(to: str) -> str:
+        """Send it."""
+        return f"sent to {to}"
+
+    store = MemoryJournal()
+    clerk = Agent(ScriptedModel([calls(("send", {"to": "bob"})), "Sent."]), [send]).as_tool("clerk", "Does it.")
+    asks = ScriptedModel([calls(("clerk", {"task": "write to bob"})), "Done."])
+    agent = Agent(asks, [clerk], journal=store)
+    run = await agent.run("write to bob", run_id="x")
+    await agent.fork("x", 1, new_id="f", drives=False)
+    asked: Any = SimpleNamespace(  # Any: as far as it is looked at
+        site=SimpleNamespace(store=store),
+        token=SimpleNamespace(sees=lambda _: True),
+        request=SimpleNamespace(path_params={"run_id": "x"}),
+    )
+    with pytest.raises(Problem, match="shares its records"):
+        await delete(asked)
+    await agent.approve("x", run.waiting[0].id, by="Ada")
+    assert (await agent.resume("x")).answer == "Done."
 
 
 async def test_blobs_are_given_only_to_who_sees_a_run_that_refers_to_them(store: JournalStore) -> None:

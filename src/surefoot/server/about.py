@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,7 +23,7 @@ from surefoot.server.reads import run_of
 from surefoot.server.shapes import AgentTold, By, Spent
 from surefoot.server.site import Site
 from surefoot.telling.text import visible, without_password
-from surefoot.types.errors import RunBusy, SurefootError, UsageError
+from surefoot.types.errors import RunBusy, RunUnknown, SurefootError, UsageError
 from surefoot.types.ports import RunFilter, RunSummary
 from surefoot.types.usage import Usage
 
@@ -93,12 +94,14 @@ async def delete(asked: Asked[None, None]) -> Response:
         if (await store.summary(one)).outer in going:
             going.append(one)
     try:
-        for one in reversed(going):  # the run itself last, so that what stays can be asked for again
-            await store.delete(one)
+        await store.delete(run.run_id)
     except RunBusy as error:
         raise Problem("driven", visible(str(error))) from error
     except UsageError as error:
         raise Problem("has_forks", visible(str(error))) from error
+    for one in reversed(going[1:]):
+        with suppress(RunBusy, RunUnknown, UsageError):  # what a fork shares stays
+            await store.delete(one)
     return Response(status_code=204)
 
 

@@ -233,7 +233,9 @@ def _odd(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evid
 
 def _is_other_money(known: Known, spec: ToolSpec, leaf: Leaf) -> bool:
     """Whether it is a currency that neither the words give nor the schema by default (section 9, row 3)."""
-    said = frozenset(each for one in (known.own or known.words).amounts for each in one.currencies)
+    words = known.own or known.words
+    said = frozenset(each for one in words.amounts for each in one.currencies)
+    said |= currencies_in(words.anchor.text) if said else said  # "change $500 to pounds"
     named = currencies_in(str(leaf.value)) if said else frozenset[str]()
     default = schema_at(leaf.path[:1], spec.parameters).get("default")
     return bool(named) and named.isdisjoint(said) and leaf.value != default

@@ -37,7 +37,7 @@ from surefoot.core.state.turn import changed
 from surefoot.types import moves
 from surefoot.types.dataclass import dataclass
 from surefoot.types.events import CallJudged, Event, RunEnded
-from surefoot.types.moves import Act, Evaluate, Move, Probe, Record, Shortlist, StepMove, Wait, Within
+from surefoot.types.moves import Act, Evaluate, Move, Probe, Record, Shortlist, StepMove, Think, Wait, Within
 from surefoot.types.outcomes import Ask, CompletedPartial, Failed, Stopped
 from surefoot.types.plan import ANSWER
 from surefoot.types.plan_events import Escalated, PlanEdited, StepEnded, StepSkipped
@@ -222,8 +222,10 @@ class _Running:
             asked = self.rows.next_moves(own, frozenset(mine or ()))
             if not asked and not mine:
                 self.stalled.append(name)
+            if own.notes and any(isinstance(move, Think) and self._limit_of(name, move) for move in asked):
+                asked = self.rows.next_moves(changed(own, notes=()), frozenset(mine or ()))  # what it has said stays
             for move in asked:
-                if limit := limits.limit_of(name, move, self.state, self.planning, (self.under_way, self.started)):
+                if limit := self._limit_of(name, move):
                     if name == ANSWER:
                         self.is_unanswered = True  # what there is is told in its place
                     else:
@@ -241,6 +243,9 @@ class _Running:
                             first = first or Record(tuple(in_step(own, one) for one in events))
         is_acting = any(isinstance(one, Within) and isinstance(one.move, Act) for one in self.started)
         return None if is_acting or self.broken is not None else first
+
+    def _limit_of(self, name: str, move: Move) -> str:
+        return limits.limit_of(name, move, self.state, self.planning, (self.under_way, self.started))
 
     def _requests(self) -> int:
         """The requests that are reckoned with, the first ones of steps that have just begun among them."""

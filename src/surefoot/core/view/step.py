@@ -142,7 +142,8 @@ def isolated_request(state: State) -> ModelRequest:
     inputs = plan.inputs(step)
     most = _share(state, MOST_INPUT_CHARS * 4, inputs)
     task = state.task.text if state.task else ""
-    parts = (f"Task: {task}", f"Step: {goal_of(state, step)}", *(_framed(state, one, most) for one in inputs))
+    said = (f"The user has said since: {text}" for text in state.notes_of_run)
+    parts = (f"Task: {task}", *said, f"Step: {goal_of(state, step)}", *(_framed(state, one, most) for one in inputs))
     traits, system = state.speakers[SOLO].traits, state.prompts[ISOLATED].strip()
     if state.output_schema is not None:
         system += f"\n\n{told_shape(state.output_schema, 'The conclusion')}"
