@@ -507,7 +507,7 @@ async def test_a_run_that_is_not_deleted_keeps_the_runs_of_its_agents() -> None:
     await agent.fork("x", 1, new_id="f", drives=False)
     asked: Any = SimpleNamespace(  # Any: as far as it is looked at
         site=SimpleNamespace(store=store),
-        token=SimpleNamespace(sees=lambda _: True),
+        token=SimpleNamespace(sees=bool),
         request=SimpleNamespace(path_params={"run_id": "x"}),
     )
     with pytest.raises(Problem, match="shares its records"):

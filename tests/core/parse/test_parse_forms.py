@@ -10,6 +10,7 @@ from cases import each
 from surefoot.core.parse.reply import parse
 from surefoot.core.parse.scan import MOST_CALLS
 from surefoot.core.parse.text_calls import text_call
+from surefoot.types.messages import NativeCall
 from surefoot.types.reply import Parsed
 from surefoot.types.tools import Catalogue
 
@@ -87,6 +88,12 @@ def test_what_is_meant_as_a_call_and_is_none_is_a_fault(text: str, fault: str, d
 def test_a_broken_call_drops_no_sibling(text: str, want: Calls, fault: str) -> None:
     parsed = parse(text, TOOLS)
     assert (calls(parsed), kind(parsed)) == (want, fault)
+
+
+def test_a_native_call_that_was_cut_off_behind_its_name_does_not_run() -> None:
+    sent = (NativeCall("1", "now", ""), NativeCall("2", "search", ""))
+    parsed = parse("", TOOLS, dialect="native", tool_calls=sent, finish_reason="length")
+    assert ([one.name for one in parsed.calls], kind(parsed)) == (["now"], "truncated")
 
 
 @each("text", ALONE)

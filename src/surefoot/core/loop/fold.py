@@ -129,11 +129,11 @@ def _started(state: State, event: events.RunStarted) -> State:
     )
     if not event.follows:
         return begun
-    fits = {
-        role: changed(one, fit=state.speakers[role].fit)
-        for role, one in begun.speakers.items()
-        if role in state.speakers
-    }
+    fits: dict[str, SpeakerState] = {}
+    for role, one in begun.speakers.items():
+        if (before := state.speakers.get(role)) is not None:
+            fit = before.fit  # what an overflow said holds for its model alone
+            fits[role] = changed(one, fit=fit if one.model == before.model else replace(fit, limit=None, stretch=1.0))
     return changed(begun, speakers={**begun.speakers, **fits})
 
 

@@ -97,7 +97,8 @@ def thinker_turns(state: State) -> Show:
             if task is not None and task.task.text and len(task.task.text) <= LONGEST_REMINDER:
                 text += f"\nQuestion: {task.task.text}"
             text += "\nIf the results hold every value that it asks for, choose TASK_DONE now."
-        return turn.keep(kept_as, (ModelMessage("user", text),) if text else ())
+        reported = (ModelMessage("user", text),) if text else ()
+        return turn.keep(kept_as, (*said_before(state, THINKER, turn.step), *reported))
 
     return show
 

@@ -60,7 +60,7 @@ def after_failure(state: State) -> Think | Record:
     failure = state.failure
     assert failure is not None  # noqa: S101  # asked only then
     overflows = state.speakers[failure.role].overflows
-    if failure.kind == "context_overflow" and overflows <= MOST_OVERFLOWS and state.turn is not None:
+    if failure.kind == "context_overflow" and overflows <= MOST_OVERFLOWS and state.steps:
         return think(state, failure.role, failure.want)
     if failure.kind == "refused":
         return Record((RunEnded(Stopped("refused")),))
@@ -204,11 +204,12 @@ def in_shape(state: State, move: M) -> M | Record:
 
 def end_or_reply(state: State, move: M) -> M | Think | Record:
     """The end of a run or step, or another reply where the user has said more since the one that would be its last."""
-    if not state.notes or state.notes[-1][0] <= state.steps or state.reasoner not in {"react", "mono"}:
+    if not state.notes or state.notes[-1][0] <= state.steps:
         return move
+    role = ROLES[state.reasoner][0]
     match move:
         case Record((RunEnded(Completed()) | ReasoningStepCompleted(),)) if isinstance(
-            more := think(state, SOLO), Think
+            more := think(state, role), Think
         ):
             return more
         case _:

@@ -82,6 +82,9 @@ class Found:
 
 _MOST_QUOTED = 60
 ARGUMENT_KEYS = ("args", "arguments", "parameters")
+_OTHER_KEYS = ("input", "params", "kwargs", "action_input", "tool_input")
+"""Under these the arguments of some models stand, where nothing else does."""
+_BESIDE_ARGUMENTS = frozenset({"name", "id", "type", "index", "call_objective"})
 NAME = re.compile(r"""["']name["']\s*+:\s*+["'](?P<name>[^"'\n]{1,200})["']""")
 NEXT_CALL = re.compile(
     r"""[}\]]\s*+[,;]?\s*+(?=\{\s*+["'](?:name|arguments|args|parameters|type|function|call_objective)["'])"""
@@ -131,6 +134,12 @@ def draft_of(value: object) -> Draft:
     if not draft.name.strip():
         return replace(draft, fault=Fault("missing_name", "a call has no name"))
     given = [(key, body[key]) for key in ARGUMENT_KEYS if body.get(key) is not None]
+    if not given and (left := body.keys() - _BESIDE_ARGUMENTS - {*ARGUMENT_KEYS}):
+        others = [body[key] for key in _OTHER_KEYS if key in left]
+        if len(left) > 1 or not others:
+            told = f"the arguments stand under none of {', '.join(ARGUMENT_KEYS)}"
+            return replace(draft, fault=Fault("malformed_json", told, draft.name))
+        given = [("", others[0])]
     if any(not same_json(given[0][1], other) for _, other in given[1:]):
         keys = " and ".join(key for key, _ in given)
         return replace(draft, fault=Fault("malformed_json", f"{keys} are both given, and differ", draft.name))
@@ -310,8 +319,10 @@ def read_native(calls: Sequence[NativeCall], content: str, reading: Reading) -> 
     """The native calls of a reply."""
     warnings: set[ReplyWarning] = set()
     drafts: list[Draft] = []
-    for call in calls:
+    for at, call in enumerate(calls, 1):
         written = call.arguments
+        if not written and isinstance(written, str) and reading.cut and at == len(calls):
+            written = "{"  # it was cut off right behind its name
         if not isinstance(written, str) or written.strip() == "null":
             drafts.append(Draft(call.name, {} if isinstance(written, str) else written, id=call.id))
             continue

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from surefoot.core.parse import scan
 from surefoot.core.parse.calls import (
-    ARGUMENT_KEYS,
     NAME,
     Draft,
     Found,
@@ -84,7 +82,6 @@ _STEP = re.compile(rf"(?P<value>\{{)|{scan.FENCES}", re.MULTILINE)
 _SEPARATORS = re.compile(r"[\s;,\[\]]*+")
 _NEXT_OBJECT = re.compile(r"[\s;,\[\]]*+(?=\{)")
 _WRAPPER = re.compile(rf"""\{{\s*+["'](?:{"|".join(WRAPPERS_OF_CALLS)})["']\s*+:\s*+(?:\[\s*+)?(?=\{{)""")
-_BESIDE_ARGUMENTS = frozenset({"name", "id", "type", "index", "call_objective"})
 _BESIDE_CALLS = frozenset({"role", "content"})
 _HEADED = re.compile(r"\s*+(?P<name>[^\n{}]{1,200}+)\n\s*+(?=\{)")
 _HEADING = " \t\r#>:："
@@ -141,7 +138,7 @@ def read_wrapped(text: str, reading: Reading) -> Found | None:
     members = _wrapped(value.value) or _lone_name(value.value, reading)
     if not members or text[value.end :].strip() or not all(_is_call(one, reading, wrapped=True) for one in members):
         return None
-    return Found("llama3_json", tuple(map(_member, members)), "", value.warnings, end=value.end)
+    return Found("llama3_json", tuple(map(draft_of, members)), "", value.warnings, end=value.end)
 
 
 def read_bare_json(text: str, reading: Reading) -> Found | None:
@@ -243,17 +240,6 @@ def _is_call(value: object, reading: Reading, *, wrapped: bool = False) -> bool:
     return wrapped or "arguments" in body or "parameters" in body or ("args" in body and "call_objective" in body)
 
 
-def _member(value: object) -> Draft:
-    """The call that stands in a wrapper. What is given under a key that no form has may be its arguments: a fault."""
-    draft = draft_of(value)
-    body = as_object(value) or {}
-    body = as_object(body.get("function")) or body
-    if draft.fault is None and body.keys().isdisjoint(ARGUMENT_KEYS) and not body.keys() <= _BESIDE_ARGUMENTS:
-        told = f"the arguments stand under none of {', '.join(ARGUMENT_KEYS)}"
-        return replace(draft, fault=Fault("malformed_json", told, draft.name))
-    return draft
-
-
 def _undecodable(text: str, at: int, error: NotJsonError, reading: Reading) -> Draft | None:
     """The fault of an object that does not decode, if it names an offered tool; if it was cut off, of any."""
     named = NAME.search(text, at, at + 400)
@@ -309,7 +295,7 @@ def _fenced_calls(inner: str, reading: Reading, *, three_keys: bool) -> list[tup
                 return []
             has_three = "args" in body and "call_objective" in body
             if has_three or (not three_keys and _is_call(body, reading, wrapped=bool(members))):
-                draft = _member(body) if members else draft_of(body)
+                draft = draft_of(body)
                 if draft.name.strip() and reading.offered.find(draft.name).known:
                     found.append((draft, value.repaired))
         at = _next(inner, value.end)

@@ -23,7 +23,7 @@ from surefoot.core.state.repeats import call_fingerprint, fingerprint
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import EMPTY, Call, Planning, State, Turn, subset
 from surefoot.core.state.turn import changed
-from surefoot.core.state.window import READ_RESULT
+from surefoot.core.state.window import READ_RESULT, Fit
 from surefoot.core.text import json_text
 from surefoot.core.text.json import as_object
 from surefoot.core.view.step import spoken_call
@@ -174,7 +174,10 @@ def child_of(state: State, planning: Planning, step: PlanStep, attempt: int, arg
         EMPTY,
         run_id=state.run_id,
         task=state.task,
-        speakers={role: changed(one, rounds=0) for role, one in state.speakers.items()},
+        speakers={
+            role: changed(one, rounds=0, fit=Fit(stretch=one.fit.stretch, limit=one.fit.limit))  # it has no turns yet
+            for role, one in state.speakers.items()
+        },
         tools=state.tools,
         redeclared=state.redeclared,
         is_foreign=state.is_foreign,

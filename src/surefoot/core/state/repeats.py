@@ -235,8 +235,10 @@ def with_settled(state: State) -> State:
 def with_result(state: State, call: Call, result: ToolResult) -> State:
     """After a call has run: a failure is an attempt of its step, and a change begins every step anew."""
     if not result.is_error:
+        if state.tried is NO_STEPS:
+            return state
         has_changed = call.spec is not None and call.spec.effect != "read"
-        return changed(state, tried=NO_STEPS) if has_changed and state.tried is not NO_STEPS else state
+        return changed(state, tried=NO_STEPS if has_changed else reset(state.tried, step_of(call)))
     return having_failed(state, step_of(call), result.content, call.trail_key, infrastructure=result.infrastructure)
 
 

@@ -38,6 +38,7 @@ from surefoot.core.view.turns import (
     fetched,
     files_shown,
     said_before,
+    said_until,
     split_template,
     turn_messages,
     user_words,
@@ -66,7 +67,7 @@ def fit_turns(state: State, role: str, show: Show, pinned: int, droppable: int) 
     if window is None:
         return was
     low, high = marks(window, was.stretch)
-    load = _Load(state, show, was if was.form == form else replace(was, form=form, counted=0, turns=0))
+    load = _Load(state, role, show, was if was.form == form else replace(was, form=form, counted=0, turns=0))
     if pinned + load.turns > high:
         steps = state.steps
         for what, until, target in (
@@ -87,8 +88,8 @@ def fit_turns(state: State, role: str, show: Show, pinned: int, droppable: int) 
 class _Load:
     """The tokens of the turns as they are shown, and how far each kind of folding has come."""
 
-    def __init__(self, state: State, show: Show, fit: Fit) -> None:
-        self._state = state
+    def __init__(self, state: State, role: str, show: Show, fit: Fit) -> None:
+        self._state, self._role = state, role
         self._show = show
         self.until = [max(fit.folded, fit.dropped), max(fit.stripped, fit.dropped), fit.dropped]
         new = range(fit.counted, state.steps)
@@ -102,8 +103,11 @@ class _Load:
             self.turns += self._tokens(at, what + 1) - self._tokens(at, what)
 
     def _tokens(self, at: int, level: int) -> int:
-        if level > _TURNS:  # what it said of conventions still holds
-            return text_tokens(self._state.turns[at].conventions)
+        if level > _TURNS:  # what it said of conventions still holds, and what the user said
+            turn, step = self._state.turns[at], self._state.running_step
+            told = turn.guidance if step is not None and turn.step_id == step.step_id else ""
+            said = said_before(self._state, self._role, at + 1) if at >= self._state.begun else ()
+            return text_tokens(turn.conventions) + text_tokens(told) + sum(map(message_tokens, said))
         return self._show(at, level).tokens
 
 
@@ -236,7 +240,7 @@ def _in_place_of(state: State, role: str, dropped: int) -> list[ModelMessage]:
     step = state.running_step
     gone = state.turns[:dropped] if step is not None else ()
     told = [turn.guidance for turn in gone if step is not None and turn.step_id == step.step_id]
-    return [kept[1], *(ModelMessage("user", text) for text in told if text)]
+    return [kept[1], *said_until(state, role, dropped), *(ModelMessage("user", text) for text in told if text)]
 
 
 _STOPS: Mapping[Form, tuple[str, ...]] = {"text": stop_sequences(), "tags": ("<function_call_result",)}

@@ -193,6 +193,12 @@ def said_before(state: State, role: str, step: int) -> tuple[ModelMessage, ...]:
     return tuple(one for one in told if one.content)
 
 
+def said_until(state: State, role: str, dropped: int) -> tuple[ModelMessage, ...]:
+    """What the user said in this run before the turns of it that are not shown: it always stays."""
+    steps = {state.begun + 1, *(at for at, _ in state.notes)}
+    return tuple(one for at in sorted(steps) if state.begun < at <= dropped for one in said_before(state, role, at))
+
+
 def exchange_of(state: State, step: int) -> Exchange | None:
     """What the user had asked for in the run to which a reply of that number belongs."""
     return next((one for one in reversed(state.exchanges) if one.begun < step), None)
@@ -296,7 +302,13 @@ def _sent_arguments(turn: Turn, call: Call, level: int) -> str:
             sent = sent if isinstance(orjson.loads(sent), dict) else "{}"
         except orjson.JSONDecodeError:
             sent = "{}"
-    return sent if level <= 1 or len(sent) <= LONGEST_ARGUMENT else json_text(shortened(orjson.loads(sent)))
+    if level <= 1 or len(sent) <= LONGEST_ARGUMENT:
+        return sent
+    try:
+        whole = orjson.loads(sent)
+    except orjson.JSONDecodeError:  # it had to be repaired
+        whole = call.arguments
+    return json_text(shortened(whole))
 
 
 def _as_text(state: State, turn: Turn, form: Form, level: int) -> tuple[ModelMessage, ...]:
