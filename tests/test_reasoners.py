@@ -14,12 +14,14 @@ from surefoot import Agent, LoopConfig, MemoryJournal, Run, SqliteJournal, ToolR
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.slices import request
 from surefoot.core.state.turn import changed
+from surefoot.runtime.cast import by_role
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.errors import ModelUnreachable, UsageError
 from surefoot.types.events import CallEnded, StepLimitReached
-from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
+from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, ModelSettings
 from surefoot.types.moves import Think
+from surefoot.types.plan import PlanConfig
 from surefoot.types.ports import JournalStore, Tool
 
 pytestmark = pytest.mark.anyio
@@ -189,8 +191,17 @@ def test_roles_that_a_reasoner_does_not_have_are_refused() -> None:
     one = ScriptedModel([])
     with pytest.raises(UsageError, match="needs a model for the role 'actor'"):
         Agent({"thinker": one}, reasoner="dual")
+    with pytest.raises(UsageError, match="names 'nope', which this agent does not have"):
+        Agent(ScriptedModel([]), reasoner="plan", config=LoopConfig(plan=PlanConfig(evaluators=("nope",))))
     with pytest.raises(UsageError, match="has no role 'thinker'"):
         Agent({"thinker": one}, reasoner="mono")
+
+
+def test_what_is_set_for_the_model_of_a_run_is_not_sent_to_another_that_judges() -> None:
+    own = ModelSettings(temperature=0.5, price_in=1.0, price_out=2.0, extra={"verbosity": "low"})
+    _, chosen = by_role("react", "ollama:a", own, judge="ollama:b")
+    assert chosen["guard"] == ModelSettings(temperature=0.5)
+    assert by_role("react", "ollama:a", own, judge="ollama:a")[1]["guard"] == own
 
 
 def knowing(reply: Callable[[int], Scripted], mode: CallMode, name: str) -> FunctionModel:

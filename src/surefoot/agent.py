@@ -34,6 +34,7 @@ from surefoot.runtime.cast import (
 from surefoot.runtime.offers import Offers, bound_tools, known_of, selected_anew
 from surefoot.runtime.output import Shape, shape_of, with_shape
 from surefoot.runtime.pins import Pins
+from surefoot.runtime.plan import NOTHING_DONE
 from surefoot.runtime.services import checked_services, services_of
 from surefoot.runtime.start import (
     Named,
@@ -149,7 +150,11 @@ class Agent(Held, Driver[Out_co]):
             raise UsageError(f"unknown reasoner {self.reasoner!r}; choose one of {', '.join(CHOICES)}")
         if self.reasoner == "dual" and self.config.guard is not None and self.config.guard.speculate:
             raise UsageError("speculate works with one model alone: use the reasoner 'react' or 'mono'")
-        planner = self.config.plan.model if self.config.plan is not None and self.reasoner == "plan" else ""
+        plan = self.config.plan if self.reasoner == "plan" else None
+        if plan is not None and (unknown := set(plan.evaluators) - {NOTHING_DONE, *self.evaluators}):
+            told = "give the function as Agent(evaluators={…}), or leave out the name"
+            raise UsageError(f"plan.evaluators names {min(unknown)!r}, which this agent does not have; {told}")
+        planner = plan.model if plan is not None else ""
         judge = judge_of(self.config.guard)
         models, settings = by_role(
             self.reasoner, self.model, self.settings, judge=judge, planner=planner, wrappers=self.wrap_model

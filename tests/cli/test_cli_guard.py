@@ -7,6 +7,7 @@ from cli_world import Command, calls, chat_server, run_id_in, says, texts
 
 from surefoot import LoopConfig
 from surefoot.cli.options import Options, changed, config_in
+from surefoot.types.errors import UsageError
 from surefoot.types.guard import GuardConfig
 
 RULES = """
@@ -68,6 +69,11 @@ def test_options_beat_the_table_and_turn_the_gate_on(folder: Path) -> None:
     ruled = guard(rules=folder / "rules.toml")
     assert ruled is not None
     assert (ruled.mode, [one.id for one in ruled.rules]) == ("enforce", ["no-notes"])
+    ruled = guard(GuardConfig(mode="off"), rules=folder / "rules.toml")
+    assert ruled is not None
+    assert ruled.mode == "enforce"
+    with pytest.raises(UsageError, match="--guard off switches off"):
+        guard(rules=folder / "rules.toml", settings={"guard": {"mode": "off"}})
 
 
 def test_a_rule_of_a_file_refuses_a_call(surefoot: Command, folder: Path) -> None:

@@ -15,7 +15,9 @@ from cli_world import Command, Json, calls, chat_server, offered, run_id_in, say
 from surefoot import Budget, LoopConfig, SqliteJournal, ToolCallContext
 from surefoot.cli.agents_file import agents_in
 from surefoot.cli.options import Options, changed, config_in
+from surefoot.cli.setup import recipe_from
 from surefoot.types.errors import UsageError
+from surefoot.types.plan import PlanConfig
 from surefoot.types.ports import Tool
 from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.progress import LimitAction, StepIterationConfig
@@ -148,6 +150,18 @@ def test_options_beat_the_file_field_by_field() -> None:
     assert without is not None
     assert without.pre_hydration is None
     assert changed(Options(model="local", use="arithmetic"), by_file) is None
+    signed = changed(Options(review_plan=True), LoopConfig(plan=PlanConfig(approve_plan="every")), "plan")
+    assert signed is not None
+    assert signed.plan == PlanConfig(approve_plan="every")
+
+
+def test_another_model_has_neither_the_prices_of_the_first_nor_itself_to_fall_back_on() -> None:
+    said = Options(model="openai:gpt-4o", fallback=["ollama:q", "ollama:r"], price_in=10.0, price_out=20.0)
+    earlier = recipe_from(said)
+    again = recipe_from(Options(model="ollama:q"), earlier)
+    assert (again.price_in, again.price_out, again.fallback) == (None, None, ("ollama:r",))
+    assert recipe_from(Options(), earlier) == earlier
+    assert recipe_from(Options(fallback=[""]), earlier).fallback == ()
 
 
 def test_what_a_profile_dropped_is_one_line_with_counts_and_its_warnings(surefoot: Command) -> None:
@@ -305,6 +319,18 @@ def test_no_agent_of_a_file_may_change_what_makes_it_or_another(tmp_path: Path) 
     for name in ("agents.toml", "rules.toml", "own.py", "tokens"):
         told = asyncio.run(write.call({"path": name, "text": ""}, ToolCallContext("run", "1.0", "key")))
         assert "closed to tools" in told.content
+
+
+def test_conventions_of_an_agents_file_lie_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    tables = "".join(
+        f"[agents.{name}]\nmodel = {MODEL!r}\n[agents.{name}.conventions]\n{root}\n"
+        for name, root in (("one", 'root = "ws"'), ("two", ""))
+    )
+    (tmp_path / "agents.toml").write_text(tables, encoding="utf-8")
+    found = agents_in(tmp_path / "agents.toml", SqliteJournal(tmp_path / "runs.db"), "runs.db")
+    roots = {name: one.config.conventions and Path(one.config.conventions.root) for name, one in found.items()}
+    assert roots == {"one": tmp_path / "ws", "two": tmp_path}
 
 
 def test_each_field_of_an_agents_file_changes_the_agent(tmp_path: Path) -> None:

@@ -110,6 +110,10 @@ def test_a_file_of_rules_says_what_tools_are(file: Path) -> None:
         True,
         True,
     )
+    read = ToolSpec("ship", "", {}, "read", idempotent=True, private=True)
+    written = Declared("write", private=False).of(read)
+    assert (written.effect, written.may_repeat, written.private) == ("write", False, False)
+    assert Declared("write", idempotent=True).of(read).may_repeat
     assert rules_of(file) == ((), ())
 
 

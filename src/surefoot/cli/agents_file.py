@@ -108,7 +108,12 @@ def _agent(
     folder = path.absolute().parent
     files = {key: [folder / one for one in found] for key in ("tools", "mcp") if (found := getattr(options, key))}
     options = replace(options, root=folder / (options.root or "."), **files)
-    config = config_of(path, {key: value for key, value in given.items() if key in TABLES}, within=f"agents.{name}.")
+    tables = {key: value for key, value in given.items() if key in TABLES}
+    if isinstance(learnt := tables.get("conventions"), dict):
+        said = {"root": ".", **cast("dict[str, Any]", learnt)}
+        places = {key: str(folder / said[key]) for key in ("root", "store") if isinstance(said.get(key), str)}
+        tables["conventions"] = {**said, **places}
+    config = config_of(path, tables, within=f"agents.{name}.")
     try:
         recipe = replace(recipe_from(options), guard_files=believed)
         config = changed(options, config, recipe.reasoner) or config

@@ -340,7 +340,8 @@ def changed(options: Options, config: LoopConfig, reasoner: str = "") -> LoopCon
     """
     said = {name: dict(table) for name, table in options.settings.items()}
     plan = said.setdefault("plan", {})
-    if options.review_plan and plan.setdefault("approve_plan", "first") == "never":
+    usual = config.plan.approve_plan if config.plan is not None and config.plan.approve_plan == "every" else "first"
+    if options.review_plan and plan.setdefault("approve_plan", usual) == "never":
         raise UsageError("--review-plan contradicts `--approve-plan never`; leave one of them out")
     if reasoner == "plan" and "max_steps" in said.get("budget", {}):
         plan["max_llm_calls"] = said["budget"]["max_steps"]
@@ -353,6 +354,9 @@ def changed(options: Options, config: LoopConfig, reasoner: str = "") -> LoopCon
             parts[name] = replace(before, **values)
     if options.rules or options.cedar:
         guard = parts.get("guard") or config.guard or GuardConfig()
+        if guard.mode == "off" and "mode" in said.get("guard", {}):
+            raise UsageError("--guard off switches off what --rules and --cedar ask for; leave one of them out")
+        guard = replace(guard, mode="enforce") if guard.mode == "off" else guard
         parts["guard"] = _with_files(guard, options.rules and str(options.rules), options.cedar and str(options.cedar))
     if options.prefetch is not None:
         parts["pre_hydration"] = (config.pre_hydration or PreHydrationConfig()) if options.prefetch else None

@@ -216,6 +216,10 @@ def recipe_from(options: Options, earlier: Recipe | None = None, state: State = 
     if secret := next((one for one in options.fallback or () if without_password(one) != one), None):
         told = without_password(secret)
         raise UsageError(f"--fallback {told}: give its key in the environment, not in the URL, which is kept")
+    fallback = base.fallback if options.fallback is None else tuple(filter(None, options.fallback))
+    if earlier is not None and models != earlier.models:  # prices were those of the model before
+        base = replace(base, price_in=None, price_out=None)
+        fallback = tuple(one for one in fallback if one not in {each.model for each in models.values()})
     return replace(
         base,
         models=models,
@@ -225,7 +229,7 @@ def recipe_from(options: Options, earlier: Recipe | None = None, state: State = 
         tools=() if options.no_tools else tools,
         mcp=() if options.no_tools else mcp,
         reasoner=reasoner,
-        fallback=base.fallback if options.fallback is None else tuple(options.fallback),
+        fallback=fallback,
         **{name: value for name, value in plain.items() if value is not None},
     )
 

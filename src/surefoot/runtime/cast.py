@@ -194,7 +194,7 @@ class Cast:
         limits = (config.budget.max_cost_usd, config.plan.max_cost_usd if config.plan is not None else None)
         for part in self.all if limits != (None, None) else ():
             own = (part.settings.price_in, part.settings.price_out)
-            if own == (None, None) and not getattr(part.model, "is_priced", False):
+            if None in own and not getattr(part.model, "is_priced", False):
                 raise UsageError(
                     f"max_cost_usd cannot hold: no price is known for {part.model.name}. Give ModelSettings(price_in=…,"
                     " price_out=…) in US dollars a million tokens, or install surefoot[prices], which knows many models"
@@ -296,6 +296,8 @@ def by_role(
     chosen = {role: of_role.get(role, ModelSettings()) for role in roles}
     given = model if isinstance(model, Mapping) else {roles[0]: model}
     named = {role: name for role, name in ((GUARD, judge), (PLANNER, planner)) if name and role not in given}
+    if not isinstance(settings, Mapping):  # of the run's own model
+        chosen |= {role: settings_instead(settings) for role, name in named.items() if name != model}
     models = {role: _resolved(one, chosen[role], wrappers) for role, one in {**given, **named}.items()}
     if not isinstance(model, Mapping):
         models = {**dict.fromkeys(ROLES[reasoner], models[roles[0]]), **models}

@@ -204,7 +204,10 @@ class PreHydrationConfig(Settings):
     """
 
     custom_patterns: tuple[ReferencePattern, ...] = setting(
-        (), _patterns, f'kinds of your own: `{{ref_type = "jira", pattern = "[A-Z]+-[0-9]+"}}`, at most {MOST_PATTERNS}'
+        (),
+        _patterns,
+        f'kinds of your own: `{{ref_type = "jira", pattern = "[A-Z]+-[0-9]+"}}`, at most {MOST_PATTERNS}',
+        found="default",
     )
     resolution_tools: Mapping[str, str | Resolver] = setting(
         lambda: dict[str, str | Resolver](BUILT_IN_RESOLVERS),

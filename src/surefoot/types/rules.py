@@ -242,11 +242,11 @@ class Declared(Settings):
     """
 
     effect: Effect | None = setting(None, or_none(choice(*get_args(Effect)), "undeclared"), "")
-    egress: bool = setting(False, flag, "")
-    idempotent: bool = setting(False, flag, "")
-    private: bool = setting(False, flag, "")
-    verified: bool = setting(False, flag, "")
-    polling: bool = setting(False, flag, "")
+    egress: bool | None = setting(None, or_none(flag, "the tool's own"), "")
+    idempotent: bool | None = setting(None, or_none(flag, "the tool's own"), "")
+    private: bool | None = setting(None, or_none(flag, "the tool's own"), "")
+    verified: bool | None = setting(None, or_none(flag, "the tool's own"), "")
+    polling: bool | None = setting(None, or_none(flag, "the tool's own"), "")
     timeout_s: float | None = setting(None, or_none(seconds, "the server's"), "")
     roles: Mapping[str, str] = setting(dict[str, str], texts_by_name, "")
     sensitive: tuple[str, ...] = setting((), texts, "")
@@ -264,8 +264,9 @@ class Declared(Settings):
     def of(self, spec: ToolSpec) -> ToolSpec:
         """The tool as it is declared. What is left out stays as the tool's own code has it."""
         said = {name: value for name, usual in _USUAL.items() if (value := getattr(self, name)) != usual}
-        is_read = said.get("effect") == "read"
-        more = {"idempotent": True} if is_read else {}
+        more: dict[str, bool] = {}
+        if "effect" in said and "read" in (said["effect"], spec.effect):  # what is no read may not be repeated as one
+            more = {"idempotent": said["effect"] == "read"}
         return replace(spec, **{**more, **said}, declared=spec.declared or self.effect is not None)
 
 
