@@ -79,10 +79,20 @@ async def test_an_allowed_page_is_told_so_before_it_asks_and_no_other() -> None:
         asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
         good = await served.ask("OPTIONS", "/v1/runs", who="", headers={**asks, "Origin": "https://page.example"})
         assert good.status == 204
-        assert "Authorization" in good.headers["Access-Control-Allow-Headers"]
+        assert good.headers["Access-Control-Allow-Headers"] == "authorization"
         bad = await served.ask("OPTIONS", "/v1/runs", who="", headers={**asks, "Origin": "https://evil.example"})
         assert bad.status == 403
         assert "Access-Control-Allow-Headers" not in bad.headers
+
+
+async def test_a_link_on_another_site_opens_the_page_and_nothing_else_does() -> None:
+    async with serving(MemoryJournal()) as served:
+        click = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+        assert (await served.ask("GET", "/runs/abc", who="", headers=click)).status == 200
+        for other in ({"Sec-Fetch-Mode": "no-cors"}, {"Sec-Fetch-Dest": "iframe"}, {"Sec-Fetch-Dest": "image"}):
+            assert (await served.ask("GET", "/runs/abc", who="", headers={**click, **other})).status == 403
+        posted = await served.ask("POST", "/v1/runs", START, headers=click)
+        assert (posted.status, posted.problem) == (403, "foreign_origin")
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])

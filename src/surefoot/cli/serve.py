@@ -61,6 +61,9 @@ def serve(
         str, typer.Option(metavar="URL", help=f"URL to which each question is posted, signed with ${SIGNED_WITH}.")
     ] = "",
     notify_arguments: Annotated[bool, typer.Option("--notify-arguments", help="Include the arguments.")] = False,
+    notify_page: Annotated[
+        str, typer.Option(metavar="URL", help="Where people reach the page, for the links that are posted.")
+    ] = "",
     max_task: Annotated[int, typer.Option(metavar="KIB", min=1, help="Largest task, in KiB.", show_default=True)] = 256,
     no_token: Annotated[bool, typer.Option("--no-token", help="Anyone on this machine may do everything.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
@@ -78,7 +81,7 @@ def serve(
     logging.getLogger("surefoot.server").setLevel(logging.INFO)
     names, limits = Names.of(host, host_name or (), origin or ()), Limits(task=max_task * KIB)
     made = partial(site_of, journal_path(journal), agents, tokens, limits, drive, no_token=no_token)
-    told = partial(_notify, notify, shows_arguments=notify_arguments) if notify else None
+    told = partial(_notify, notify, notify_page, shows_arguments=notify_arguments) if notify else None
     asyncio.run(served(made, names, (host, port, proxy), grace, told, opens=open_page, has_tokens=tokens is not None))
 
 
@@ -145,10 +148,11 @@ def site_of(
     return site, secret
 
 
-async def _notify(url: str, site: Site, page: str, *, shows_arguments: bool) -> None:
+async def _notify(url: str, reached: str, site: Site, page: str, *, shows_arguments: bool) -> None:
     from surefoot.server.notify import Notifier  # noqa: PLC0415  # it needs aiohttp
 
     secret = os.environ[SIGNED_WITH].encode()
+    page = f"{reached.rstrip('/')}/" if reached else page
     await Notifier(site.store, site.library, url, secret, page, shows_arguments=shows_arguments).run()
 
 

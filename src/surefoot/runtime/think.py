@@ -24,6 +24,7 @@ from surefoot.runtime.world import bring_files, cannot_take
 from surefoot.types.errors import ModelError, ModelRefused, TraitRefused
 from surefoot.types.events import Event, ModelReplied, ModelTraitLearnt
 from surefoot.types.messages import (
+    REREAD,
     Emit,
     FinishReason,
     ModelMessage,
@@ -178,7 +179,7 @@ class _Display:
         if is_before_calls(parsed, outcome):
             words = shown if words.startswith(shown) else ""
         if not words.startswith(shown):
-            self._tell(Reset("the reply, read as a whole, says something else"))
+            self._tell(Reset(REREAD))
             shown = ""
         if rest := words[len(shown) :]:
             self._tell(TextDelta(rest))

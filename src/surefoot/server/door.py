@@ -36,8 +36,7 @@ _NOBODY = "-"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104  # to know such an address when it is given
 _HOST = pattern(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(?::\d{1,5})?")
-_ASKED_FOR = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID"
-_SHOWN = "Location, Link, Retry-After, Idempotency-Replayed, X-Surefoot-Run"
+_SHOWN = "Location, Link, Retry-After, Idempotency-Replayed, X-Surefoot-Run, Mcp-Session-Id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,9 @@ class Door:
         is_own = origin is not None and origin.lower() in (f"http://{host}".lower(), f"https://{host}".lower())
         if origin is not None and not is_own and not is_allowed:
             raise Problem("foreign_origin", "the request came from a page of another origin")
-        if headers.get("sec-fetch-site") == "cross-site" and not is_allowed:
+        is_visit = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+        is_link = is_visit and scope["method"] in ("GET", "HEAD")  # from a mail, say: the page alone shows nothing
+        if headers.get("sec-fetch-site") == "cross-site" and not (is_allowed or is_link):
             raise Problem("foreign_origin", "the request came from another site")
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -122,9 +123,9 @@ class Door:
 
 
 async def _preflight(scope: Scope, receive: Receive, send: Send) -> None:
-    given = {
+    given = {  # what a client may send is its own affair: nothing here depends on cookies
         "Access-Control-Allow-Methods": "GET, POST, DELETE",
-        "Access-Control-Allow-Headers": _ASKED_FOR,
+        "Access-Control-Allow-Headers": Headers(scope=scope).get("access-control-request-headers", ""),
         "Access-Control-Max-Age": "600",
     }
     await Response(status_code=204, headers=given)(scope, receive, send)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -15,13 +16,14 @@ from surefoot.server.door import LOG
 from surefoot.server.tales import Library, Reading
 from surefoot.telling.state import Question
 from surefoot.types.errors import JournalError, JournalUnavailable, SurefootError
-from surefoot.types.ports import JournalStore, RunSummary
+from surefoot.types.ports import JournalStore, RunFilter, RunSummary
 
 SIGNATURE = "Surefoot-Signature"
 ATTEMPTS = 5
 _LIMIT = aiohttp.ClientTimeout(total=10)
 _MOST_TOLD = 10_000
 _AT_ONCE = 8
+_NEWEST = 200
 
 
 @dataclass(slots=True)
@@ -42,21 +44,38 @@ class Notifier:
     _told: dict[tuple[str, str, str], None] = field(default_factory=dict[tuple[str, str, str], None])
 
     async def run(self) -> None:
-        """Tell of each question once, as they come, until it is cancelled or the store is closed."""
-        places, since, is_closed = asyncio.Semaphore(_AT_ONCE), None, False
+        """Tell of each question once, first of those that are open, until it is cancelled or the store is closed."""
+        places, since, is_closed = asyncio.Semaphore(_AT_ONCE), -1, False
         async with aiohttp.ClientSession(timeout=_LIMIT) as client, asyncio.TaskGroup() as group:
+
+            async def look(run: RunSummary) -> None:
+                for question in await self._new(run) if run.questions or run.standing else ():
+                    await places.acquire()
+                    telling = group.create_task(self._tell(client, run, question))
+                    telling.add_done_callback(lambda _: places.release())
+
             while not is_closed:
                 try:
+                    if since < 0:  # what is asked while this looks has changed after the newest of these
+                        newest = max((one.change for one in (await self.store.list(limit=_NEWEST)).runs), default=0)
+                        async for run in self._waiting():
+                            await look(run)
+                        since = newest
                     async for run in self.store.changes(since):
-                        for question in await self._new(run) if run.questions or run.standing else ():
-                            await places.acquire()
-                            telling = group.create_task(self._tell(client, run, question))
-                            telling.add_done_callback(lambda _: places.release())
+                        await look(run)
                         since = run.change
                     is_closed = True
                 except JournalError as error:  # what has changed meanwhile is told when it is back
                     LOG.warning("nobody is told of questions until the journal is back: %s", error)
                     await asyncio.sleep(self.pause_s)
+
+    async def _waiting(self) -> AsyncIterator[RunSummary]:
+        cursor, is_whole = "", False
+        while not is_whole:
+            page = await self.store.list(RunFilter(waiting=True), cursor, _NEWEST)
+            for run in page.runs:
+                yield run
+            cursor, is_whole = page.next, not page.next
 
     async def _new(self, run: RunSummary) -> list[Question]:
         """The questions of a run that nobody was told of."""
@@ -87,3 +106,4 @@ class Notifier:
                     if response.ok:
                         return
             await asyncio.sleep(self.pause_s * 2**attempt)
+        LOG.warning("nobody is told of a question of run %s: %s took none of %d tries", run.run_id, self.url, ATTEMPTS)

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from surefoot.journal.codec import encode
 from surefoot.server.answers import STARTED_BY, Problem, answer, dumped, run_json
 from surefoot.server.api import Asked
-from surefoot.server.reads import run_of
+from surefoot.server.reads import check_reads, run_of
 from surefoot.server.shapes import Ended, GoOn, No, Said, Settled, Signature, Tighter, Yes
 from surefoot.server.starts import tightened
 from surefoot.server.tales import Reading
@@ -77,6 +77,7 @@ async def resume(asked: Asked[None, GoOn]) -> Response:
     """Go on with a run: whoever drives runs of its agent does."""
     run, limits = await run_of(asked), asked.body.limits
     if run.status == "completed":
+        check_reads(asked, run)
         return answer(run_json(run))
     agent = asked.site.agents.get(run.agent)
     if agent is None:

@@ -18,7 +18,7 @@ from surefoot.run import new_run_id
 from surefoot.server.answers import OWN_LABELS, STARTED_BY, TENANT, Problem, answer, dumped, run_json
 from surefoot.server.api import Asked
 from surefoot.server.follow import events_stream
-from surefoot.server.reads import run_of
+from surefoot.server.reads import check_reads, run_of
 from surefoot.server.shapes import Fork, Start, Tighter
 from surefoot.server.tales import Reading
 from surefoot.telling.text import visible
@@ -69,6 +69,7 @@ async def begin_run(
 async def fork(asked: Asked[None, Fork]) -> Response:
     """Start a run that shares the first records of another."""
     body, parent = asked.body, await run_of(asked)
+    check_reads(asked, parent)
     agent = agent_of(asked, body.agent or parent.agent)
     if body.at > parent.events:
         raise Problem("invalid", f"the run has {parent.events} records; fork it at 1 to {parent.events}")

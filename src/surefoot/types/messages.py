@@ -170,6 +170,10 @@ class CallPreview:
     name: str
 
 
+REREAD = "the reply, read as a whole, says something else"
+"""Why what was shown of a reply is taken back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reset:
     """Forget what was shown of the reply: it was interrupted and starts again, or says something else once complete."""

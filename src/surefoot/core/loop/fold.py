@@ -137,11 +137,11 @@ def _started(state: State, event: events.RunStarted) -> State:
     return changed(begun, speakers={**begun.speakers, **fits})
 
 
-def _noted(state: State, text: str) -> State:
+def _with_note(state: State, text: str) -> State:
     """The state once the user has said more, for the next reply of a run and of each step that runs."""
     planning = state.planning
     if planning is not None:
-        children = {name: _noted(child, text) for name, child in planning.children.items()}
+        children = {name: _with_note(child, text) for name, child in planning.children.items()}
         planning = changed(planning, children=children)
     return changed(state, notes=(*state.notes, (state.steps + 1, text)), planning=planning)
 
@@ -150,7 +150,7 @@ def _taken_up(
     state: State, event: events.RunResumed | events.RunForked | events.DriverChanged | events.RunNoted
 ) -> State:
     if isinstance(event, events.DriverChanged | events.RunNoted):  # the run goes on as it is
-        return state if isinstance(event, events.DriverChanged) else _noted(state, event.text)
+        return state if isinstance(event, events.DriverChanged) else _with_note(state, event.text)
     taken = changed(
         with_config(state, event.config),
         run_id=event.run_id if isinstance(event, events.RunForked) else state.run_id,

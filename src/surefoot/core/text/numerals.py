@@ -34,7 +34,7 @@ def number(text: str) -> str:
     elif text.count(".") > 1:
         text = _POINTS_IN_GROUPS.sub(lambda m: m[0].replace(".", ""), text)
     small = text.lower()
-    said = _said(small) if _SIGN.search(small) else None
+    said = _in_words(small) if _SIGN.search(small) else None
     try:
         if said is None:
             said = Decimal(re.sub(r"[^0-9.eE+-]", "", re.sub(r"[A-Za-z]{3}$", "", text)) or text)
@@ -56,7 +56,7 @@ def _values() -> Mapping[str, int]:
     return {**{word: at for at, word in enumerate(words("number_units"), 1)}, **tens}
 
 
-def _said(text: str) -> Decimal | None:
+def _in_words(text: str) -> Decimal | None:
     """The value of a number that holds words or scales, in lower case; None where it holds none of them."""
     whole, part, digit, unit, is_said = _NOTHING, _NOTHING, _NOTHING, 1, False
     for word in _TOKEN.findall(text):

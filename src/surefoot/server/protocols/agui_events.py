@@ -20,6 +20,7 @@ from surefoot.telling.state import Question, state_of
 from surefoot.telling.tale import NO_TALE, inner_event
 from surefoot.telling.text import visible
 from surefoot.types import events as e
+from surefoot.types.messages import REREAD
 from surefoot.types.outcomes import Ask, Cancelled, Deny, Failed, Stopped
 from surefoot.types.ports import Recorded
 
@@ -152,7 +153,11 @@ class Frames:
         ident, words = self._id(state), shown_words(event.parsed, turn.outcome)
         told = self._more("reasoning", ident, visible(event.message.reasoning))
         if words and not is_before_calls(event.parsed, turn.outcome):
-            self._last = visible(words)
+            self._last, known = visible(words), self._told.get(ident, "")
+            if not self._last.startswith(known) and self._last.strip() != known.strip():  # what was shown was no answer
+                told += [*self._close(), _custom("reset", {"messageId": ident, "reason": REREAD})]
+                self._again += 1
+                ident = self._id(state)
             told += self._more("text", ident, self._last)
         self._live, self._again, self._is_deaf = {}, 0, False
         return [*told, *self._close()]
@@ -185,7 +190,7 @@ class Frames:
         return f"{self._run}:{state.scope}.{step}{again}" if state.scope else f"{self._run}:{step}{again}"
 
     def _more(self, kind: Kind, ident: str, whole: str) -> Told:
-        """What of a message was not told yet. Of one that was told otherwise, nothing: what was shown was meant."""
+        """What of a message was not told yet; of one that was told otherwise, nothing."""
         name = ident if kind == "text" else f"{ident}:reasoning"
         known = self._told.get(name, "")
         if not whole.startswith(known) or whole == known:

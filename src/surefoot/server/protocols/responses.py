@@ -208,9 +208,12 @@ def _stream(asked: Asked[Any, Any], run: RunSummary, since: int = 0, after: int 
         while True:
             async for piece in reading.pieces():
                 await send(output.add(piece))
+            if reading.wrong:
+                await send([output.end("failed", _response(now, output, asked, "failed"))])
+                return
             if now.status not in GOING and reading.place >= now.events:
                 break
-            now = await stood(asked, now, PING_S, reading.place, goes_on=True)
+            now = await stood(asked, now, PING_S, reading.place, goes_on=True, stands=True)
             if asked.site.leaving.is_set():
                 return
             if now.status in GOING and reading.place >= now.events:

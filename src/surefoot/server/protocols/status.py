@@ -24,11 +24,18 @@ _LOOK_S = 0.25
 
 
 async def stood(
-    asked: Asked[Any, Any], run: RunSummary, within_s: float = float("inf"), past: int = -1, *, goes_on: bool = False
+    asked: Asked[Any, Any],
+    run: RunSummary,
+    within_s: float = float("inf"),
+    past: int = -1,
+    *,
+    goes_on: bool = False,
+    stands: bool = False,
 ) -> RunSummary:
     """The run once it stands (or also while it `goes_on`) and has more than `past` records.
 
-    As it is by then where that takes longer, where whoever asks has gone, or where this server leaves.
+    With `stands`, one that stands and has no more is given, too. As it is by then where that takes longer, where
+    whoever asks has gone, or where this server leaves.
     """
     site, end, wake = asked.site, time.monotonic() + within_s, asyncio.Event()
     with site.reader(wake):
@@ -38,7 +45,9 @@ async def stood(
                 run = await site.store.summary(run.run_id)
                 left_s = end - time.monotonic()
                 is_left = site.leaving.is_set() or await asked.request.is_disconnected()
-                if ((goes_on or run.status not in GOING) and run.events > past) or left_s <= 0 or is_left:
+                is_at_rest = run.status not in GOING
+                has_more = run.events > past or (stands and is_at_rest and run.events == past)
+                if ((goes_on or is_at_rest) and has_more) or left_s <= 0 or is_left:
                     return run
                 await until(wake, min(left_s, _LOOK_S))
 
