@@ -163,6 +163,18 @@ def test_a_reply_that_was_begun_anew_is_a_message_of_its_own(runs: Mapping[str, 
     assert [one["value"]["reason"] for one in client.custom if one["name"] == "surefoot.reset"] == ["cut off"]
 
 
+def test_words_that_were_shown_and_are_no_answer_are_taken_back(runs: Mapping[str, Sequence[Recorded]]) -> None:
+    """The reader has slept through the reset, and finds the record."""
+    records = runs["native calls"]
+    at = max(n for n, one in enumerate(records) if one.event.type == "ModelReplied")
+    frames = frames_of()
+    stream = written([*frames.begin(), *frames.add(records[:at])])
+    stream += written(frames.hear([{"type": "text", "text": "I added them.\nFinal Answer: 17"}]))
+    client = Client().see([*stream, *written(frames.add(records[at:])), *over(frames)]).done()
+    assert sorted(client.texts.values())[-2:] == ["171", "I added them.\nFinal Answer: 17"]
+    assert [one["name"] for one in client.custom].count("surefoot.reset") == 1
+
+
 def test_a_question_says_what_an_answer_has_to_be() -> None:
     async def record() -> Sequence[Recorded]:
         store = MemoryJournal()

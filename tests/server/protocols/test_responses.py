@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from server_agents import agents, two_mails
 from server_world import LIMIT_S, Served, serving, token, token_of
 
-from surefoot import Agent, MemoryJournal
+from surefoot import Agent, MemoryJournal, SqliteJournal
 from surefoot.server.site import Limits
-from surefoot.testing.models import FunctionModel, Scripted, calls
+from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.events import CallJudged, RunEnded, RunStarted
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.outcomes import Cancelled
@@ -249,6 +251,24 @@ async def test_who_started_a_response_may_read_it_and_nobody_else_without_the_ri
                     await client.responses.retrieve(made.id)
                 with pytest.raises(openai.PermissionDeniedError):
                     await client.responses.cancel(made.id)
+        run = made.id.removeprefix("resp_")
+        for path, body in ((f"/v1/runs/{run}/resume", {}), (f"/v1/runs/{run}/fork", {"at": 1})):
+            assert (await served.ask("POST", path, body, who="other")).status == 403
+            assert (await served.ask("POST", path, body, who="desk")).status < 300
+
+
+async def test_the_stream_of_a_damaged_response_ends(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    store = SqliteJournal(path)
+    await Agent(ScriptedModel(["Hello."]), journal=store, name="helper").run("hello", run_id="d")
+    await store.aclose()
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("UPDATE event SET hash=zeroblob(32) WHERE seq=1")
+    store = SqliteJournal(path)
+    async with serving(store, agents()) as served, asyncio.timeout(LIMIT_S):
+        reply = await served.ask("GET", "/openai/v1/responses/resp_d?stream=true")
+        assert b"event: response.failed" in reply.body
+    await store.aclose()
 
 
 async def test_a_run_that_fails_says_so() -> None:
