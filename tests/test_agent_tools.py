@@ -25,6 +25,7 @@ from surefoot import (
     tool,
 )
 from surefoot.core.loop.fold import fold
+from surefoot.journal.transfer import lines_of, take_in
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.testing.world import plan
@@ -367,6 +368,18 @@ async def test_a_fork_has_the_run_that_its_parent_had_asked_and_repeats_nothing(
     fork = await agent.fork("r", at, new_id="f")
     assert (fork.status, fork.answer, post.sent.total()) == ("completed", "done", 1)
     await alike(store)
+
+
+async def test_a_fork_is_exported_with_the_runs_of_agents_that_it_shares() -> None:
+    post, store, other = Post(), MemoryJournal(), MemoryJournal()
+    agent = desk(clerk(post), store)
+    await agent.run(TASK, run_id="r")
+    at = next(n for n, one in enumerate(await events_of(store, "r")) if isinstance(one, CallEnded))
+    await agent.fork("r", at, new_id="f", drives=False)
+    lines = [line async for line in lines_of(store, ["f"])]
+    assert [one.run_id async for one in take_in(other, lines)]
+    assert (await desk(clerk(post), other).resume("f")).status == "completed"
+    assert post.sent.total() == 1
 
 
 # ------------------------------------------------------------------ plans, several at once

@@ -12,6 +12,7 @@ import pytest
 
 from records import events_of, until
 from surefoot import Agent, GuardConfig, tool
+from surefoot.journal.heads import heads_of
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.memory_log import MemoryRun
 from surefoot.journal.sqlite import SqliteJournal
@@ -100,6 +101,24 @@ async def test_a_word_to_go_on_that_cannot_be_followed_is_not_tried_for_ever(sto
     assert (await store.summary("r1")).reason.startswith("ConfigError")
     assert await store.claim(("clerk",), 1, 30.0) == []
     await agent.aclose()
+
+
+async def test_a_word_to_a_damaged_run_does_not_have_it_claimed_for_ever(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    store = SqliteJournal(path)
+    agent = Agent(ScriptedModel(["Done."]), journal=store, name="clerk")
+    await agent.start("think", run_id="r1")
+    await store.aclose()
+    with heads_of(path).open("r+b") as file:
+        file.seek(20)
+        file.write(b"\xff\xff\xff")
+    store = SqliteJournal(path)
+    agent = replace(agent, journal=store)
+    with suppress(JournalError):
+        await agent.cancel("r1", by="Ada")
+    async with asyncio.timeout(20):
+        await Worker(store, {"clerk": agent}).run(once=True)
+    await store.aclose()
 
 
 async def test_a_run_that_is_left_while_it_goes_on_is_ready_for_others(store: JournalStore) -> None:

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import sqlite3
 import stat
 import sys
+import threading
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +53,38 @@ async def old(path: Path) -> None:
 
 
 # --- forms
+
+
+async def test_a_run_that_is_deleted_while_a_copy_is_made_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, kept = tmp_path / "runs.db", tmp_path / "copy.db"
+    store = SqliteJournal(path)
+    for run_id in ("r1", "r2"):
+        await write(store, run_id, story(run_id))
+    heads = upkeep.Reader.heads
+    await store.aclose()
+
+    def and_delete(reader: upkeep.Reader) -> dict[int, upkeep.Head]:
+        found = heads(reader)
+        monkeypatch.setattr(upkeep.Reader, "heads", heads)
+        thread = threading.Thread(target=lambda: asyncio.run(deleted(path, "r1")))
+        thread.start()
+        thread.join()
+        return found
+
+    monkeypatch.setattr(upkeep.Reader, "heads", and_delete)
+    assert list(upkeep.backup(path, kept)) == []
+    store = SqliteJournal(kept)
+    assert await store.beginning("") == ["r2"]
+    await write(store, "r1", story("r1"))
+    await store.aclose()
+
+
+async def deleted(path: Path, run_id: str) -> None:
+    store = SqliteJournal(path)
+    await store.delete(run_id)
+    await store.aclose()
 
 
 async def test_a_journal_of_form_1_is_read_as_it_is(path: Path) -> None:

@@ -18,7 +18,7 @@ from surefoot.cli.doctor import installed
 from surefoot.cli.live import put, stderr
 from surefoot.cli.options import JournalOption
 from surefoot.cli.setup import find, with_journal
-from surefoot.journal.transfer import MOST, lines_of
+from surefoot.journal.transfer import lines_of
 from surefoot.telling.export import Form
 from surefoot.telling.export import export as text_of
 from surefoot.telling.export import otlp as as_otlp
@@ -80,8 +80,7 @@ def export(
 
 async def _export_runs(store: JournalStore, run_ids: Sequence[str], output: Path | None) -> None:
     """Write runs as they are, with those of agents that they have asked, for `surefoot import`."""
-    inner = [one for run_id in run_ids for one in await store.beginning(f"{run_id}.", MOST)]
-    lines = lines_of(store, [*run_ids, *inner])
+    lines = lines_of(store, run_ids)
     with nullcontext(sys.stdout) if output is None else output.open("w", encoding="utf-8") as file:
         async for line in lines:
             file.write(line + "\n")

@@ -37,14 +37,18 @@ WITH put AS (
 _ROWS = """
 SELECT seq, at, version, body, hash FROM surefoot.event WHERE run = %s AND seq >= %s ORDER BY seq LIMIT %s"""
 _HASH = "SELECT hash FROM surefoot.event WHERE run = %s AND seq = %s"
-_UNUSED = "SELECT digest FROM surefoot.blob WHERE first_at < now() - interval '1 day'"
+_OLD = """
+first_at < least(now() - interval '1 day', coalesce((SELECT to_timestamp(min(run.started_at)) FROM surefoot.run
+JOIN surefoot.summary ON summary.run = run.number WHERE summary.status = 'running'), 'infinity'))"""
+"""Of a run that has not ended, bytes may be needed that no record mentions yet."""
+_UNUSED = f"SELECT digest FROM surefoot.blob WHERE {_OLD}"  # noqa: S608  # words of ours
 _MENTIONS = """
 SELECT run, seq, ARRAY(SELECT regexp_matches(convert_from(body, 'UTF8'), '[0-9a-f]{64}', 'g'))
 FROM surefoot.event WHERE (run, seq) > (%s, %s) ORDER BY run, seq LIMIT 1000"""
-_REMOVE = """
+_REMOVE = f"""
 WITH gone AS (
-    DELETE FROM surefoot.blob WHERE digest = ANY (%s) AND first_at < now() - interval '1 day' RETURNING length(data)
-) SELECT coalesce(sum(length), 0)::bigint FROM gone"""
+    DELETE FROM surefoot.blob WHERE digest = ANY (%s) AND {_OLD} RETURNING length(data)
+) SELECT coalesce(sum(length), 0)::bigint FROM gone"""  # noqa: S608  # the same
 _MOST_REMOVED = 500
 """Bytes that are removed at once."""
 

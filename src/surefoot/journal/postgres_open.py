@@ -106,7 +106,7 @@ class OpenDatabase:
         try:
             line.summary = await self.reader.summary(found)
         except JournalError:
-            line.freed = None, True
+            line.freed = None, False  # or a word would have it claimed again, for ever
             self.writer.add(line)
             await self.writer.flushed()
             raise

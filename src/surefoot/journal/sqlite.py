@@ -84,7 +84,7 @@ class SqliteJournal:
             try:
                 head, tail, summary = file.reader.standing(run_id)
             except JournalError:
-                file.free(number)
+                file.free(number, hears=False)  # or a word would have it claimed again, for ever
                 file.writer.flush()
                 raise
         file.writer.failures.pop(number, None)  # those of an earlier driver; this one starts from what is in the file

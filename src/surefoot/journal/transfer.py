@@ -102,13 +102,17 @@ async def copy(source: JournalStore, target: JournalStore, since: float | None =
 
 
 async def lineage(store: JournalStore, run_id: str, done: set[str]) -> list[str]:
-    """The run behind those whose records it shares, without those that are `done`; these are done from now on."""
+    """The run behind those whose records it shares, and the runs of agents that all these have asked.
+
+    Those that are `done` are left out; the others are done from now on.
+    """
     found: list[str] = []
     while run_id and run_id not in done:
         found.append(run_id)
         run_id = (await store.origin(run_id)).parent
     done.update(found)
-    return found[::-1]
+    asked = [inner for one in found[::-1] for inner in await store.beginning(f"{one}.", MOST)]
+    return [*found[::-1], *[each for one in asked for each in await lineage(store, one, done)]]
 
 
 async def _move(source: JournalStore, target: JournalStore, run_id: str, known: set[str]) -> int:

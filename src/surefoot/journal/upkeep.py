@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Collection, Generator
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from surefoot.journal.sqlite_file import (
 )
 from surefoot.journal.sqlite_read import ACCEPT, Reader
 from surefoot.journal.sqlite_write import sync_file, sync_folder
-from surefoot.types.errors import JournalError, RunBusy, UsageError
+from surefoot.types.errors import JournalError, RunBusy, RunUnknown, UsageError
 from surefoot.types.events import RunEnded, RunResumed
 from surefoot.types.ports import JournalStore
 
@@ -89,7 +89,7 @@ def backup(path: Path, target: Path) -> list[RunFault]:
             with translate_errors(target), closing(sqlite3.connect(target, isolation_level=None)) as copy:
                 db.backup(copy)
                 if form_of(copy) > 1:
-                    _keep_heads(copy, target, before, reader.heads().keys())
+                    _keep_heads(copy, target, before, reader.heads())
             with translate_errors(target):
                 sync_file(target)
                 sync_folder(target.parent)
@@ -133,6 +133,8 @@ async def faults_of(store: JournalStore, run_id: str, *, replays: bool) -> list[
     """What is wrong with a run of any store: its chain, whether it can be folded, and whether it replays alike."""
     try:
         records, wrong = await store.read_recorded(run_id)
+    except RunUnknown:  # it was deleted meanwhile
+        return []
     except JournalError as error:
         return [RunFault(run_id, str(error))]
     if wrong:
@@ -151,6 +153,8 @@ def _fault(reader: Reader, run_id: str) -> RunFault | None:
         records, wrong = reader.load(run_id, 0)
         if wrong is None:
             reader.head(run_id)
+    except RunUnknown:  # it was deleted meanwhile
+        return None
     except JournalError as error:
         records, wrong = [], error
     if wrong is not None:
@@ -162,13 +166,13 @@ def _fault(reader: Reader, run_id: str) -> RunFault | None:
     return None
 
 
-def _keep_heads(copy: sqlite3.Connection, target: Path, before: dict[int, Head], proven: Collection[int]) -> None:
+def _keep_heads(copy: sqlite3.Connection, target: Path, before: dict[int, Head], after: Mapping[int, Head]) -> None:
     """Heads that fit the copy. A run that had none, before it was made or after, gets none: nobody vouches for it."""
     with closing(Heads(target, may_write=True)) as heads:
         reader = Reader(copy, target)  # believes what is there
         for number, run_id in copy.execute(_ALL_RUNS).fetchall():
             told = before.pop(number, None)
-            if told is None and number not in proven:
+            if told is None and number not in after:
                 continue
             with suppress(JournalError):  # where its end cannot be told it is damaged, and keeps what was known of it
                 seq, hash_ = reader.end(str(run_id))
@@ -177,7 +181,8 @@ def _keep_heads(copy: sqlite3.Connection, target: Path, before: dict[int, Head],
             if told is not None:
                 heads.put(number, told)
         for number, told in before.items():
-            heads.put(number, told._replace(seq=told.least))
+            if number in after and after[number].seq:  # else it was deleted meanwhile
+                heads.put(number, told._replace(seq=told.least))
         heads.sync()
 
 
