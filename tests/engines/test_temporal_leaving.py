@@ -27,7 +27,7 @@ from surefoot.engines.temporal.payloads import WORKFLOW, Asked, Batch, Given, He
 from surefoot.engines.temporal.worker import adopt, connected
 from surefoot.journal.memory import store_of
 from surefoot.testing.models import ScriptedModel, calls
-from surefoot.types.errors import JournalError
+from surefoot.types.errors import JournalError, JournalUnavailable
 from surefoot.types.events import CallEnded, Event, RunNoted
 from surefoot.types.moves import Think
 from surefoot.types.ports import JournalStore, Recorded
@@ -73,6 +73,23 @@ async def test_who_cancels_a_workflow_does_not_set_its_run_aside(temporal_server
         assert status is WorkflowExecutionStatus.CANCELED
         slow.go.set()
         assert (await at_rest(store, run_id)).status == "completed"
+
+
+async def test_a_run_that_makes_its_driver_fail_each_time_is_set_aside(temporal_server: Server) -> None:
+    store, tries = MemoryJournal(), 0
+
+    async def fail(*_: object, **__: object) -> None:
+        nonlocal tries
+        tries += 1
+        raise JournalUnavailable("away for a moment") if tries == 1 else RuntimeError("a mistake of ours")
+
+    agent = Agent(ScriptedModel(["Done."]), journal=store, name="clerk")
+    object.__setattr__(agent, "hands", fail)
+    await agent.start("think", run_id="r")
+    async with engine(temporal_server, agent, size="run"), asyncio.timeout(PATIENCE_S):
+        while (summary := await store.summary("r")).status != "set_aside":  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    assert ("a mistake of ours" in summary.reason, tries) == (True, 4)
 
 
 async def test_a_run_that_cannot_be_a_workflow_holds_up_no_other(temporal_server: Server) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy, SearchAttributeKey
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError
 
 from surefoot.core.loop.moves import standing
 from surefoot.core.plan.accept import waiting
 from surefoot.core.state.state import State
 from surefoot.engines.temporal.activities import Activities
 from surefoot.engines.temporal.payloads import Answer, Given, Held, encode_move
+from surefoot.types.errors import JournalUnavailable
 from surefoot.types.moves import WorldMove
 from surefoot.types.ports import Place
 
@@ -24,6 +25,13 @@ STATUS = SearchAttributeKey.for_keyword("SurefootStatus")
 LABELS = SearchAttributeKey.for_keyword_list("SurefootLabels")
 
 ANEW = RetryPolicy(maximum_attempts=3)
+AWAY = timedelta(seconds=5)
+"""How long to wait for a journal that is away."""
+
+
+def is_away(error: ActivityError) -> bool:
+    """Whether an activity has failed since the journal cannot be reached: a run waits for it as long as it takes."""
+    return isinstance(error.cause, ApplicationError) and error.cause.type == JournalUnavailable.__name__
 
 
 class Console:

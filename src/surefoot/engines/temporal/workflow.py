@@ -24,7 +24,7 @@ from surefoot.core.loop.moves import announce, durability, next_moves
 from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import EMPTY, State
 from surefoot.engines.temporal.activities import LOST, MOVED, STATES, Activities
-from surefoot.engines.temporal.console import ANEW, Console
+from surefoot.engines.temporal.console import ANEW, AWAY, Console, is_away
 from surefoot.engines.temporal.payloads import (
     WORKFLOW,
     Asked,
@@ -159,13 +159,18 @@ class RunWorkflow(Console):
                     held,
                     start_to_close_timeout=_LONGEST,
                     heartbeat_timeout=_BEAT,
-                    retry_policy=ANEW,
+                    retry_policy=_ONCE,  # whoever drives it again does so with a claim of their own
                     cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
                 )
             except ActivityError as error:
-                if not isinstance(error.cause, exceptions.TimeoutError):
+                if isinstance(error.cause, exceptions.TimeoutError):
+                    continue  # a worker was lost
+                self._failures += not is_away(error)
+                if not isinstance(error.cause, ApplicationError) or self._failures >= _MOST_FAILURES:
                     raise
-                continue  # a worker was lost
+                await (workflow.sleep(AWAY) if is_away(error) else self._claimed_since(held))
+                continue
+            self._failures = 0 if status != LOST else self._failures
             self._mark("running" if status == LOST else status)
             if status not in (LOST, "paused", "ready", "interrupted") and held == self._claim:
                 return status
@@ -329,7 +334,7 @@ class RunWorkflow(Console):
                 summary=call.id if call is not None else "",
             )
         except ActivityError as error:
-            if isinstance(error.cause, ApplicationError):  # a hand has failed, which is a mistake of ours
+            if isinstance(error.cause, ApplicationError) and not is_away(error):  # a mistake of ours
                 self._failures += 1
                 if self._failures >= _MOST_FAILURES:
                     self._failed = error
