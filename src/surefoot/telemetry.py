@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -192,7 +193,9 @@ class Live:
         live.end(_nanoseconds(span.end_s))
         self._begun.pop(span.span_id, None)
         if self._figures is not None:
-            self._figures.take(span)
+            self._figures.take(
+                replace(span, start_s=max(span.start_s, self._since))
+            )  # what came before is told already
 
     def _start(self, span: SpanRecord) -> Span:
         trace, around = self._trace, self._begun.get(span.parent_id)

@@ -92,7 +92,7 @@ def header(state: State, run: Run, started_at: str, events: int) -> list[Line]:
             model = visible(without_password(one.model))
             lines.append(Line(f"{visible(role)}: {model} · mode {one.mode} · {used}", "dim"))
     names = [name for name in state.tools.names if name != READ_RESULT]
-    lines.append(Line(f"tools: {', '.join(names) or 'none'}", "dim"))
+    lines.append(Line(f"tools: {visible(', '.join(names)) or 'none'}", "dim"))
     lines.append(Line(f"started: {started_at} · {count(events, 'record')}", "dim"))
     for role, speaker in state.speakers.items():
         if speaker.traits:

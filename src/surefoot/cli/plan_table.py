@@ -16,7 +16,7 @@ from surefoot.core.plan.history import execution_context
 from surefoot.core.state.state import Planning, State
 from surefoot.run import Run
 from surefoot.telling.plan import UNSETTLED, Node, edit_line, figures, nodes_of, reason_of, selection_line, signed_line
-from surefoot.telling.text import Line, Style, cut, one_line
+from surefoot.telling.text import Line, Style, cut, one_line, visible
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ToolsSelected
 from surefoot.types.plan import StepStatus
@@ -133,7 +133,7 @@ def plan_shown(state: State, events: Sequence[Event], width: int, standing: str 
     """The plan, as far as these events go; `standing` says how the run stands, where it is not as it was at an end."""
     run = Run.of(state, events[-1] if events else None)
     if not standing:
-        reason = f" ({run.reason})" if run.reason else ""
+        reason = f" ({visible(run.reason)})" if run.reason else ""
         standing = READY if run.status == "ready" else f"{run.status.replace('_', ' ')}{reason}"
         standing += f", {phase_of(state)}" if run.status == "interrupted" else ""
     return plan_view(state, planning_of(state, "--plan"), standing, events, width)

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -25,13 +24,15 @@ from surefoot.cli.teller import Teller
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay as replayed
 from surefoot.core.plan.accept import PLAN
+from surefoot.core.plan.child import owner_of
 from surefoot.core.plan.history import history as history_of
 from surefoot.core.state.state import EMPTY
 from surefoot.core.text.urls import redacted
 from surefoot.delegate import inner_run_id
 from surefoot.run import Run
 from surefoot.speak import Voice
-from surefoot.telling.text import Line, json_line, one_line, program_text, visible, without_password
+from surefoot.telling.tale import inner_event
+from surefoot.telling.text import Line, json_line, moment, one_line, program_text, visible, without_password
 from surefoot.telling.why import why as reasons
 from surefoot.types.errors import AnswerLate, UsageError
 from surefoot.types.events import CallStarted, Event, Outcome, RunEnded, RunStarted
@@ -55,9 +56,14 @@ def runs(
         if every or as_json:
             found = await store.runs(limit)
         else:
-            found = await store.runs(limit * _TURNS)
-            earlier = {info.parent for info in found if is_next_turn(info.run_id, info.parent)}
-            found = [info for info in found if info.run_id not in earlier and not info.outer][:limit]
+            found, looked_at = list[RunSummary](), limit * _TURNS
+            while len(found) < limit:
+                newest = await store.runs(looked_at)
+                earlier = {info.parent for info in newest if is_next_turn(info.run_id, info.parent)}
+                found = [info for info in newest if info.run_id not in earlier and not info.outer][:limit]
+                if len(newest) < looked_at:
+                    break
+                looked_at *= 4
         return [(info, await _status(store, info)) for info in found]
 
     found = with_journal(journal, list_rows, read_only=True)
@@ -167,8 +173,8 @@ async def _tell(store: JournalStore, found: Found, journal: str | None, *, as_ev
         put(console, [Line("")])
     for record in found.records:
         last = tell(record)
-        if not as_events and isinstance(last, CallStarted) and last.attempt == 1:
-            put(console, await _told_inside(store, teller, last.call_id, console.width))
+        if not as_events and isinstance(begun := inner_event(record), CallStarted) and begun.attempt == 1:
+            put(console, await _told_inside(store, teller, begun.call_id, console.width))
     found.whole()
     if follow and not isinstance(last, RunEnded):
         async for record in store.subscribe(found.run_id, len(found.records)):
@@ -184,16 +190,17 @@ def _closing(run: Run, journal: str | None) -> list[Line]:
 
 async def _told_inside(store: JournalStore, teller: Teller, call_id: str, width: int) -> list[Line]:
     """The run of an agent that a call has asked, as lines; none for any other call."""
-    call = teller.state.call(call_id)
+    state = owner_of(teller.state, call_id).state
+    call = state.call(call_id)
     if call is None or call.spec is None or not call.spec.delegates:
         return []
     inner, lines = Teller(EMPTY, width=width - 4, detail=True), list[Line]()
     with suppress(UsageError):  # it died before it began
-        for record in (await store.read_recorded(inner_run_id(teller.state, call)))[0]:
+        for record in (await store.read_recorded(inner_run_id(state, call)))[0]:
             lines += [Line(f"run {record.event.run_id}", "head")] if isinstance(record.event, RunStarted) else []
             lines += inner.tell(record.event, record.at)
-            if isinstance(record.event, CallStarted) and record.event.attempt == 1:
-                lines += await _told_inside(store, inner, record.event.call_id, width - 4)
+            if isinstance(begun := inner_event(record), CallStarted) and begun.attempt == 1:
+                lines += await _told_inside(store, inner, begun.call_id, width - 4)
     return [replace(line, indent=line.indent + 4) for line in lines]
 
 
@@ -349,4 +356,4 @@ def _speak(
 
 
 def _time(at: float) -> str:
-    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return moment(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -23,7 +23,6 @@ from surefoot.cli.exits import Terminated
 from surefoot.cli.options import SETTINGS_FILE, Mode, Options
 from surefoot.cli.recipes import Recipe, chosen_models, chosen_reasoner, recipes_folder
 from surefoot.core.loop.fold import fold
-from surefoot.core.plan.child import owner_of
 from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.core.state.window import READ_RESULT
 from surefoot.journal.heads import heads_of
@@ -33,7 +32,7 @@ from surefoot.models.names import resolve
 from surefoot.run import Run
 from surefoot.runtime.background import Closable
 from surefoot.telling.state import lines_of
-from surefoot.telling.tale import tale_of
+from surefoot.telling.tale import asked_run, tale_of
 from surefoot.telling.text import Line, without_password
 from surefoot.tools.builtin import builtin_tools
 from surefoot.tools.call import ToolFailed
@@ -163,10 +162,9 @@ async def within(store: JournalStore, found: Found, call_id: str) -> tuple[Seque
     outer_id, _, inner_id = call_id.partition("/")
     if not inner_id:
         return found.records, call_id
-    call = owner_of(found.state, outer_id).state.call(outer_id)
-    if call is None or call.inner is None:
+    if not (asked := asked_run(found.records, outer_id)):
         raise UsageError(f"run {found.run_id}: call {outer_id!r} did not call an agent")
-    return await within(store, await find(store, call.inner.run_id), inner_id)
+    return await within(store, await find(store, asked), inner_id)
 
 
 async def question_within(store: JournalStore, found: Found, call: Call) -> list[Line]:

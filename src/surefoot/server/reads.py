@@ -10,7 +10,6 @@ import orjson
 from starlette.responses import Response, StreamingResponse
 
 from surefoot.core.loop.replay import replay
-from surefoot.core.plan.child import owner_of
 from surefoot.journal.codec import encode
 from surefoot.server.answers import JSON_TYPE, STARTED_BY, TENANT, Problem, answer, dumped, own_version, run_json
 from surefoot.server.api import Asked
@@ -23,6 +22,7 @@ from surefoot.telling.plan import plan_of
 from surefoot.telling.rows import rows_of
 from surefoot.telling.spans import spans_of
 from surefoot.telling.state import state_of
+from surefoot.telling.tale import asked_run
 from surefoot.telling.text import visible
 from surefoot.telling.why import why
 from surefoot.types.attachments import Attachment
@@ -175,11 +175,9 @@ async def show_why(asked: Asked[None, None]) -> Response:
     run_id = run.run_id
     while "/" in call_id:
         outer_id, _, call_id = call_id.partition("/")
-        tale = await site.library.tale(Reading(site.store, run_id))
-        call = owner_of(tale.state, outer_id).state.call(outer_id)
-        if call is None or call.inner is None:
+        run_id = asked_run(await Reading(site.store, run_id).all(), outer_id)
+        if not run_id:
             raise Problem("no_such_call", f"call {visible(outer_id)} did not call an agent")
-        run_id = call.inner.run_id
     records = await Reading(site.store, run_id).all()
     try:
         return answer(await at_desk(asked, lambda: why(records, call_id)))

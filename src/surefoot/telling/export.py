@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from hashlib import sha256
 from html import escape
 from typing import Literal, assert_never
@@ -18,7 +17,7 @@ from surefoot.telling.row import Details, Row
 from surefoot.telling.rows import rows_of
 from surefoot.telling.span_records import Attributes, SpanRecord, Value, nanoseconds
 from surefoot.telling.tale import NO_TALE
-from surefoot.telling.text import json_line, visible
+from surefoot.telling.text import json_line, moment, visible
 from surefoot.types.ports import Recorded
 
 Form = Literal["jsonl", "md", "html"]
@@ -124,7 +123,7 @@ def _code(text: str) -> str:
 
 
 def _as_html(row: Row) -> str:
-    at = datetime.fromtimestamp(row.at, UTC)
+    at = moment(row.at)
     parts = "".join(f'<bdi class="of-{part.role}">{escape(part.text)}</bdi>' for part in row.parts)
     when = f'<time datetime="{at.isoformat()}" title="record {row.seq}">{at:%H:%M:%S}</time>'
     opened = "".join(f"<pre><bdi>{escape(text)}</bdi></pre>" for text in (_more(row), "\n".join(_files(row))) if text)

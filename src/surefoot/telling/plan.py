@@ -331,9 +331,9 @@ def step_told(event: p.StepEvent, state: State) -> list[Told]:
     steps = state.plan.steps if state.plan is not None else ()
     if state.planning is not None:
         steps = tuple(record.step for record in state.planning.steps.values())
-    steps = steps or (PlanStep(event.step_id, tool_id="?"),)
-    step = next((one for one in steps if one.step_id == event.step_id), steps[0])
-    is_last = step is steps[-1]  # what it said is the answer, which is told at the end, once
+    writes = PlanStep(event.step_id, kind="response", instruction="write the answer")  # it is in no plan
+    step = next((one for one in steps if one.step_id == event.step_id), writes)
+    is_last = step in (writes, *steps[-1:])  # what it said is the answer, which is told at the end, once
     match event:
         case p.StepStarted():
             goal = f": {step.instruction}" if step.instruction else ""

@@ -198,7 +198,7 @@ class _Telling:
 
     def _replied(self, event: e.ModelReplied) -> list[Row]:
         turn, before = self._state.turn, self._before.last_at
-        took_s = self._record.at - before if before else None
+        took_s = event.took_s or (self._record.at - before if before else None)
         took = f" · {took_s:.1f} s" if took_s is not None else ""
         role = "" if event.role == SOLO else f"{event.role} · "
         told = (

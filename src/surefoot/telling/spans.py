@@ -88,7 +88,7 @@ class Spans:
         match event:
             case e.RunStarted() | e.RunForked():
                 made = [self._run(event, record.at)]
-            case e.RunResumed(by=by):
+            case e.RunResumed(by=by) | e.DriverChanged(by=by):
                 calls = [key for key in self.open if key.startswith("call ")]
                 made = [one for key in calls for one in self._over(key, self._driven)]
                 waited = {"surefoot.paused.s": round(max(0.0, record.at - self._driven), 6), "surefoot.by": by}
@@ -124,7 +124,8 @@ class Spans:
                 parent = _PLAN if _PLAN in self.open else _RUN
                 return [self._open(f"step {name}", self._span(at, record.seq, parent, f"surefoot.step {name}", given))]
             case e.CallStarted(call_id, attempt):
-                return [self._call(call_id, attempt, record, around, _of(self.state, step_id))]
+                lost = self._over(f"call {call_id}", self._driven)  # an attempt that nobody has ended
+                return [*lost, self._call(call_id, attempt, record, around, _of(self.state, step_id))]
             case e.CallEnded(call_id, result):
                 given = {
                     names.ERROR_TYPE: "" if result.kind in ("ok", "in_doubt") else result.kind,

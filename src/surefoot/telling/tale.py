@@ -107,5 +107,14 @@ def inner_event(record: Recorded) -> e.Event:
     return record.event.event if isinstance(record.event, e.InStep) else record.event
 
 
+def asked_run(records: Iterable[Recorded], call_id: str) -> str:
+    """The run of the agent that a call has asked, also inside a step of a plan; "" for any other call."""
+    told = ""
+    for event in map(inner_event, records):
+        if isinstance(event, e.CallEnded | CallPaused) and event.call_id == call_id and event.inner is not None:
+            told = event.inner.run_id
+    return told
+
+
 def _without(kept: Mapping[str, object], key: str) -> Mapping[str, object]:
     return {name: one for name, one in kept.items() if name != key} if key in kept else kept

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, datetime
 from typing import Literal, cast
 
 import orjson
@@ -26,6 +27,7 @@ Said = str | tuple[str, PartRole]
 
 _HIDDEN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
 """Categories of Unicode whose characters show nothing of their own, or steer how others are shown."""
+_YEAR_9999 = 253_370_764_800
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
 """Letters of Hangul that show nothing."""
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
@@ -77,6 +79,11 @@ def visible_json(value: object) -> object:
 def visible_members(members: Mapping[str, object]) -> dict[str, object]:
     """The same for the members of an object."""
     return {visible(name): visible_json(one) for name, one in members.items()}
+
+
+def moment(at: float) -> datetime:
+    """A time of a record, in seconds since the epoch; a journal from elsewhere may hold any number."""
+    return datetime.fromtimestamp(at if 0 <= at < _YEAR_9999 else 0.0, UTC)
 
 
 def one_line(text: str) -> str:
