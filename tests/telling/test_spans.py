@@ -3,6 +3,7 @@
 import base64
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -20,7 +21,17 @@ from surefoot.testing.models import ScriptedModel, calls
 from surefoot.testing.world import overall, plan, reflects
 from surefoot.tools.call import ToolFailed
 from surefoot.types.errors import ModelUnreachable
-from surefoot.types.events import CallStarted, Event, InStep, ModelFailed, ModelReplied, RunForked, RunStarted, Speaker
+from surefoot.types.events import (
+    CallStarted,
+    DriverChanged,
+    Event,
+    InStep,
+    ModelFailed,
+    ModelReplied,
+    RunForked,
+    RunStarted,
+    Speaker,
+)
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
 from surefoot.types.plan import PlanStep
 from surefoot.types.plan_events import ProposalMade
@@ -171,6 +182,25 @@ async def test_a_run_that_stood_still_says_for_how_long(store: MemoryJournal) ->
     settled = [event.attributes for event in run.events if event.name == "surefoot.settled"]
     assert [one["surefoot.verdict"] for one in settled] == ["not_done", "done"]
     assert {one["surefoot.by"] for one in settled} == {"Ada"}
+
+
+async def test_a_call_that_was_under_way_when_others_took_over_is_broken_off() -> None:
+    @tool(effect="read")
+    def add(a: int) -> int:
+        """Add one."""
+        return a + 1
+
+    made = MemoryJournal()
+    await Agent(ScriptedModel([calls(("add", {"a": 1})), "done"]), [add], journal=made).run("add", run_id="r")
+    events = [one.event for one in await records_of(made, "r")]
+    at = next(n for n, one in enumerate(events) if isinstance(one, CallStarted))
+    again = replace(events[at], attempt=2)  # type: ignore[type-var]  # it is a dataclass
+    told = [*events[: at + 1], DriverChanged("another", 2), again, *events[at + 1 :]]
+    records = [Recorded(seq, AT + 10.0 * seq, "", event) for seq, event in enumerate(told)]
+    first, second = (one for one in spans_of(records) if one.name == "execute_tool add")
+    assert first.attributes["surefoot.interrupted"]
+    assert (first.end_s, second.attributes["surefoot.attempt"]) == (AT + 10.0 * at, 2)
+    assert [one.name for span in spans_of(records) for one in span.events].count("surefoot.paused") == 1
 
 
 async def test_a_run_that_waits_is_paused_and_the_run_of_an_agent_can_lie_under_its_call(store: MemoryJournal) -> None:
