@@ -54,7 +54,8 @@ protobuf proto | graphql gql | terraform tf hcl | dockerfile docker | makefile m
 _LANGUAGE_OF = {alias: row.split()[0] for row in re.split(r"[|\n]", _LANGUAGES) if row.strip() for alias in row.split()}
 _OF_FILES = {*_LANGUAGE_OF, "txt", "log", "lock", "env", "conf", "properties", "svg", "png", "jpg", "pdf"} - {"d", "r"}
 _FILLER = re.compile(
-    r"(?<![^\s_-])(?:coding|code|style|conventions?|guidelines?|rules?|language|the|for)(?![^\s_-])"
+    r"(?<![^\s_-])(?:coding|code|style|conventions?|guidelines?|guides?|best[ _-]practices|rules?|language|the|for)"
+    r"(?![^\s_-])"
     r"|编码|编程|代码|语言|规范|约定|风格|惯例|的"
 )
 """What a question for the conventions of a language may say besides its name."""
@@ -159,7 +160,8 @@ def language_named(text: str) -> str | None:
 def plain(text: str) -> str:
     """A language as it is stored and compared: lower case, without `*.` and without words such as "conventions"."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    rest = " ".join(_FILLER.sub(" ", folded).split()) or " ".join(folded.split())
+    words = (word.strip("-_") for word in _FILLER.sub(" ", folded).split())
+    rest = " ".join(filter(None, words)) or " ".join(folded.split())
     return rest.removeprefix("*").removeprefix(".")
 
 

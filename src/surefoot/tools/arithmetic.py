@@ -28,6 +28,7 @@ Number = Fraction | float
 _Function = Callable[[Sequence[Number]], Number]
 
 _SIGNS = str.maketrans({"×": "*", "÷": "/", "−": "-", "\u00a0": " ", "^": "**"})
+_IN_CALL = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?!\d)")
 _GROUPS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _TIMES = re.compile(r"(?<=[\d)])(?:\s+|(?<!(?<![\d.])0))[xX]\s*(?=[\d(])")  # 0x10 is no product
 _CONSTANTS: Mapping[str, float] = {"pi": math.pi, "e": math.e, "tau": math.tau}
@@ -60,6 +61,9 @@ def calculate(expression: str) -> str:
     text = " ".join(expression.translate(_SIGNS).split()).removesuffix("?").rstrip().removesuffix("=").rstrip()
     if not re.search(r"[A-Za-z_]\s*\(", text):  # between the arguments of a function a comma is a comma
         text = _GROUPS.sub(lambda group: group[0].replace(",", ""), text)
+    elif (group := _IN_CALL.search(text)) and (", " in text or ",0" in group[0]):
+        whole = group[0].replace(",", "")
+        raise ToolFailed(f"{group[0]} may be one number or several. Write {whole}, or a blank behind each comma.")
     text = _TIMES.sub(" * ", text)
     if odd := next((each for each in text if not each.isascii()), ""):
         raise ToolFailed(f"The expression cannot be worked out: it holds {odd!r}. Write it with ASCII signs.")

@@ -30,9 +30,18 @@ _TEXT = re.compile(
     r"|[^;]*\+(json|xml|yaml))|$"
 )
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+_OF_XML = re.compile(r"\s*<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)")
 _CHARSETS = re.compile(r"utf-(8|16|32)|ascii$|iso8859-|cp\d|gb|big5|shift_jis|euc_|koi8-|mac-|tis-620|hz$|iso2022")
 """Codecs for text on the web; Python has others, some of which run in quadratic time."""
-_WIDER = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
+_WIDER = {
+    "iso8859-1": "cp1252",
+    "ascii": "cp1252",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}
 """What is meant on the web by these names."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
@@ -134,6 +143,8 @@ def text_of_body(body: Body, content_type: str) -> str:
     declared = _CHARSET.search(content_type)
     if declared is None and kind in _HTML:
         declared = _CHARSET.search(body.data[:1024].decode("latin-1"))
+    elif declared is None:
+        declared = _OF_XML.match(body.data[:1024].decode("latin-1"))
     name = next((codec for mark, codec in _MARKS if body.data.startswith(mark)), declared[1] if declared else "utf-8")
     try:
         codec = codecs.lookup(name).name

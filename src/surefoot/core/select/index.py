@@ -20,6 +20,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple, cast
 
 from surefoot.core.text import at
+from surefoot.core.text.urls import CJK_PUNCTUATION
 from surefoot.core.text.words import table
 from surefoot.types.dataclass import dataclass, field
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -116,7 +117,8 @@ class Index:
         """What a word says of each tool that holds it."""
         found = self._weights.get(word)
         if found is None:
-            counts = self.counts.get(word, {})
+            if (counts := self.counts.get(word)) is None:
+                return {}  # and it is not kept: of other words there is no end
             idf = math.log(1 + (len(self.rows) - len(counts) + 0.5) / (len(counts) + 0.5))
             fixed = _UNIT * (1 - _LENGTH_COUNTS)
             by_length = _UNIT * _LENGTH_COUNTS * len(self.rows) / max(self.length, 1)
@@ -135,7 +137,8 @@ class Index:
                 for other in others:
                     for place, weight in self.weights(other).items():
                         found[place] = found.get(place, 0.0) + _SYNONYM * weight
-            self._asked[word] = found
+            if found:
+                self._asked[word] = found
         return found
 
 
@@ -202,7 +205,7 @@ _PARTS = re.compile(r"[A-Z]{2,}s(?![A-Za-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^A-Za
 _COMPOUND = re.compile(r"[A-Z][a-z]+[A-Z][a-z]+")
 """A name of two parts that is also written as one word: GitHub, PowerPoint."""
 
-_URL = re.compile(r"(?:https?://|www\.)[^\s'\"<>)\]]+", re.IGNORECASE)
+_URL = re.compile(rf"(?:https?://|www\.)[^\s'\"<>)\]{_CJK}{CJK_PUNCTUATION}]+", re.IGNORECASE)
 _TO_BE_WRITTEN = re.compile(r"\b(?:sav(?:e|ed|ing)|stor(?:e|ed|ing)|export|output|draft)\b[^.!?;\n]*$", re.IGNORECASE)
 _CHARS_BEFORE = 80
 """How far before a path the word stands that says what is to be done with the file."""
@@ -341,9 +344,10 @@ def _stop_words() -> _StopWords:
     held = table("stop_words")
     everywhere = frozenset(held["everywhere"].split())
     kinds = {ending: kind for kind, endings in held["kinds"].items() for ending in endings.split()}
+    sign = rf"(?:(?![{_CJK}])\w)"  # of Chinese nothing shows where a name begins
     path = re.compile(
-        r"(?<![\w/\\])(?:[A-Za-z]:|~|\.{1,2})?[/\\](?:[\w.-]+[/\\])*[\w-]*(?:\.\w+)*"
-        rf"|(?<![\w-])[\w-]+\.(?:{'|'.join(kinds)})\b",
+        rf"(?<![/\\])(?<!{sign})(?:[A-Za-z]:|~|\.{{1,2}})?[/\\](?:(?:{sign}|[.-])+[/\\])*(?:{sign}|-)*(?:\.{sign}+)*"
+        rf"|(?:(?<!-)(?<!{sign})(?:{sign}|-)+|(?<=[{_CJK}]))\.(?:{'|'.join(kinds)})(?!{sign})",
         re.IGNORECASE,
     )
     return _StopWords(everywhere, everywhere.union(held["in_tasks"].split()), kinds, path)

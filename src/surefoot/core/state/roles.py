@@ -4,12 +4,14 @@ workspace it has touched whose conventions were not read yet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from surefoot.core.state.state import State
 from surefoot.core.state.turn import ACTOR, SpeakerState, changed
 from surefoot.core.state.window import TRAIT
+from surefoot.core.text.json import as_list
+from surefoot.core.text.words import words_of_name
 from surefoot.types.events import ConventionsRead, Speaker
 from surefoot.types.knowledge import ROOT
 from surefoot.types.messages import CallMode, Traits
@@ -190,8 +192,10 @@ def window_of(state: State, role: str) -> int | None:
 MOST_DIRECTORIES = 50
 """Directories of one run whose conventions are read; a run over a whole tree is not to read all of it."""
 
-_PATHS = ("path", "directory", "file", "folder")
-"""Parameters that name a place in the workspace."""
+_PATHS = frozenset(
+    ("path", "paths", "file", "files", "filename", "filepath", "folder", "dir", "directory", "directories")
+)
+"""Words in the names of parameters that name places in the workspace."""
 
 
 def unread_directory(state: State) -> str | None:
@@ -211,14 +215,19 @@ def unread_directory(state: State) -> str | None:
     read_now = {key for one in told if one.step == step for key in _keys(one)}
     for call in state.calls:
         is_changed = call.spec is not None and call.spec.effect != "read"
-        for given in map(call.arguments.get, _PATHS if call.result is not None and not call.result.is_error else ()):
-            if not isinstance(given, str) or not given.strip():
-                continue
+        for given in _places(call.arguments) if call.result is not None and not call.result.is_error else ():
             place = given.replace("\\", "/").rstrip("/") or ROOT
             is_again = is_changed or _name(place) in config.files
             if {place, _key(place)}.isdisjoint(read_now if is_again else read):
                 return place
     return None
+
+
+def _places(arguments: Mapping[str, object]) -> Iterator[str]:
+    """The places that a call names: texts, and lists of texts."""
+    for name, value in arguments.items():
+        if not _PATHS.isdisjoint(words_of_name(name)):
+            yield from (one for one in as_list(value) or [value] if isinstance(one, str) and one.strip())
 
 
 def _keys(one: ConventionsRead) -> set[str]:
