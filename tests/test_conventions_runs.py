@@ -36,7 +36,8 @@ def config(root: Path, **more: str) -> LoopConfig:
     return LoopConfig(conventions=ConventionsConfig(str(root), **more))  # type: ignore[arg-type]  # paths
 
 
-READS = calls(("file_read", {"path": "src/billing/bill.py"}))
+BILL = "src/billing/bill.py"
+READS = calls(("file_read", {"path": BILL}))
 
 
 async def asked(
@@ -52,6 +53,24 @@ async def asked(
     assert model.requests[0].messages[-1].content.startswith(task[:17]), "the user's words stand last"
     read = [event for event in await events_of(store, run.id) if isinstance(event, ConventionsRead)]
     return [text_of(request) for request in model.requests], read
+
+
+@tool(effect="read")
+def scan(file_path: str) -> str:
+    """Read a file."""
+    return file_path
+
+
+@tool(effect="read")
+def scan_all(paths: list[str]) -> str:
+    """Read files."""
+    return " ".join(paths)
+
+
+@pytest.mark.parametrize("call", [("scan", {"file_path": BILL}), ("scan_all", {"paths": [BILL]})])
+async def test_a_place_is_touched_whatever_the_parameter_is_called(workspace: Path, call: tuple[str, Any]) -> None:
+    (_, second), _ = await asked(workspace, calls(call), tools=[scan, scan_all])
+    assert "Money is Decimal" in second
 
 
 async def test_a_directory_is_read_when_a_call_has_touched_it(workspace: Path) -> None:

@@ -17,6 +17,13 @@ TOOLS = st.lists(
 TASK = "read the weather of a city, then book a flight"
 
 
+def test_an_index_keeps_no_words_of_tasks_that_no_tool_has() -> None:
+    index = index_of([Described("a", "weather", "The weather of a city.", "")])
+    for task in range(3):
+        ranked(index, " ".join(f"w{task}x{at}" for at in range(100)))
+    assert len(index._asked) + len(index._weights) < 20  # pyright: ignore[reportPrivateUsage]
+
+
 @given(TOOLS, st.integers(0, 7))
 def test_removing_and_adding_give_what_building_anew_gives(tools: list[Described], at: int) -> None:
     index = index_of(tools)
