@@ -203,7 +203,7 @@ class Activities:
                     await agent.put_first(opened.journal, state, first, words)
             return await self._piece(opened, since)
 
-        return await self._with(held, taken_up)
+        return await self._with(held, taken_up, looks=True)
 
     @activity.defn
     async def record(self, batch: Batch) -> str:
@@ -231,7 +231,7 @@ class Activities:
                     await opened.journal.append(events, "written", heard=words, at=at, place=place)
             return await self._piece(opened, batch.seq)
 
-        return await self._with(batch.held, hear_words)
+        return await self._with(batch.held, hear_words, looks=True)
 
     @activity.defn
     async def answer(self, run_id: str, answer: Answer, is_yes: bool, key: str) -> tuple[str, str]:
@@ -257,15 +257,18 @@ class Activities:
                 opened.leave(Run.of(state))
 
         with suppress(LeaseLost):  # others have it
-            await self._with(held, let_go)
+            await self._with(held, let_go, looks=True)
 
-    async def _with(self, held: Held, do: Callable[[Opened], Awaitable[T]]) -> T:
+    async def _with(self, held: Held, do: Callable[[Opened], Awaitable[T]], *, looks: bool = False) -> T:
         """What it gives with a run that is opened here by that claim; once more where its workflow has been elsewhere.
 
-        Raises `LeaseLost` once others have claimed the run.
+        What may append nothing `looks` whether it has been. Raises `LeaseLost` once others have claimed the run.
         """
         for _ in range(2):
             opened = await self._open(held)
+            if looks and (await self._store.summary(held.run_id)).events > opened.journal.place.seq:
+                await self.drop(held.run_id)
+                opened = await self._open(held)
             try:
                 return await do(opened)
             except JournalError as error:
