@@ -94,6 +94,7 @@ class UnderWay:
         self._alone: State | None = None  # the state in which the only move is made here
         self._hearing: asyncio.Task[None] | None = None
         self._said: list[Event] = []
+        self._made: list[_Ended] = []  # by that move
         self._is_over = self._is_cut_off = False
 
     async def __aenter__(self) -> UnderWay:
@@ -116,7 +117,7 @@ class UnderWay:
             raise group.exceptions[0] from None
         finally:
             if kind is asyncio.CancelledError:
-                await self._recorded(self._all_ended())  # what has ended must not be made again
+                await self._recorded([*self._made, *self._all_ended()])  # what has ended must not be made again
 
     def has_more(self, state: State) -> bool:
         """Whether there is something to wait for: moves that were begun, or a word that was not heard yet."""
@@ -182,7 +183,7 @@ class UnderWay:
         move, begun = self._waiting.pop()
         self._alone, said = state, self._said
         try:
-            self._ended.put_nowait((move, await self._hands.do(move, begun)))
+            self._made.append((move, await self._hands.do(move, begun)))
         except asyncio.CancelledError:
             if not self._is_over:
                 raise
@@ -191,7 +192,7 @@ class UnderWay:
         if self._hearing is not None:
             await self._hearing
             self._hearing = None
-        self._said, ended = [], self._all_ended()
+        self._said, self._made, ended = [], [], self._made
         if self._is_over:
             self.moves, self._effects, ended = frozenset(), set(), []
         if self._is_cut_off:  # by a word, whether or not the move has let that through

@@ -92,16 +92,15 @@ def role_of(path: Path, value: object, spec: ToolSpec, kind: ValueKind | None = 
         return "amount"
     if isinstance(value, str) and by_name != "destination" and keys and _side_of_edit(keys[0]) and _edits(spec):
         return "content"
-    if by_name == "destination" and kind == "number" and _counts_heads(keys[:1]):
+    if (
+        by_name == "destination"
+        and kind == "number"
+        and word_set("names.heads").issuperset(words_of_name(keys[0])[-1:])
+    ):
         return "amount"
     if by_name is not None:
         return by_name
     return "amount" if isinstance(value, int | float) else "object"
-
-
-def _counts_heads(names: Sequence[str]) -> bool:
-    """Whether a number called so is how many they are: "people", "guests"."""
-    return any(last in word_set("names.heads") for name in names for last in words_of_name(name)[-1:])
 
 
 def _edits(spec: ToolSpec) -> bool:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from surefoot.core.guard.judge import is_paused, questions
@@ -222,10 +223,12 @@ class _Running:
             asked = self.rows.next_moves(own, frozenset(mine or ()))
             if not asked and not mine:
                 self.stalled.append(name)
-            if own.notes and any(isinstance(move, Think) and self._limit_of(name, move) for move in asked):
+            beside = (self.under_way, self.started)
+            limit_of = partial(limits.limit_of, name, state=self.state, planning=self.planning, beside=beside)
+            if own.notes and any(isinstance(move, Think) and limit_of(move) for move in asked):
                 asked = self.rows.next_moves(changed(own, notes=()), frozenset(mine or ()))  # what it has said stays
             for move in asked:
-                if limit := self._limit_of(name, move):
+                if limit := limit_of(move):
                     if name == ANSWER:
                         self.is_unanswered = True  # what there is is told in its place
                     else:
@@ -243,9 +246,6 @@ class _Running:
                             first = first or Record(tuple(in_step(own, one) for one in events))
         is_acting = any(isinstance(one, Within) and isinstance(one.move, Act) for one in self.started)
         return None if is_acting or self.broken is not None else first
-
-    def _limit_of(self, name: str, move: Move) -> str:
-        return limits.limit_of(name, move, self.state, self.planning, (self.under_way, self.started))
 
     def _requests(self) -> int:
         """The requests that are reckoned with, the first ones of steps that have just begun among them."""

@@ -4,7 +4,7 @@ workspace it has touched whose conventions were not read yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from surefoot.core.state.state import State
@@ -215,19 +215,17 @@ def unread_directory(state: State) -> str | None:
     read_now = {key for one in told if one.step == step for key in _keys(one)}
     for call in state.calls:
         is_changed = call.spec is not None and call.spec.effect != "read"
-        for given in _places(call.arguments) if call.result is not None and not call.result.is_error else ():
+        if call.result is None or call.result.is_error:
+            continue
+        named = (value for name, value in call.arguments.items() if not _PATHS.isdisjoint(words_of_name(name)))
+        for given in (one for value in named for one in as_list(value) or [value]):
+            if not isinstance(given, str) or not given.strip():
+                continue
             place = given.replace("\\", "/").rstrip("/") or ROOT
             is_again = is_changed or _name(place) in config.files
             if {place, _key(place)}.isdisjoint(read_now if is_again else read):
                 return place
     return None
-
-
-def _places(arguments: Mapping[str, object]) -> Iterator[str]:
-    """The places that a call names: texts, and lists of texts."""
-    for name, value in arguments.items():
-        if not _PATHS.isdisjoint(words_of_name(name)):
-            yield from (one for one in as_list(value) or [value] if isinstance(one, str) and one.strip())
 
 
 def _keys(one: ConventionsRead) -> set[str]:
