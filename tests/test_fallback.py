@@ -174,7 +174,7 @@ class Own:
 
 
 async def test_prices_of_the_settings_count_for_a_wire_of_ones_own() -> None:
-    config, prices = LoopConfig(budget=Budget(max_cost_usd=1.0)), ModelSettings(price_in=1_000_000.0)
+    config, prices = LoopConfig(budget=Budget(max_cost_usd=1.0)), ModelSettings(price_in=1_000_000.0, price_out=0.0)
     with pytest.raises(UsageError, match="no price is known for house:own"):
         await Agent(Own(), [look], config=config).run("Look on and on")
     run = await Agent(Own(), [look], config=config, settings=prices).run("Look on and on")

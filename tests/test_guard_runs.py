@@ -52,7 +52,7 @@ async def test_the_loop_goes_on_while_long_words_are_read() -> None:
         group.start_soon(count)
         await desk.agent.run("Tell me about Ann, and do not send mail. " * 2_500)
         group.cancel_scope.cancel()
-    assert turns > 1_000
+    assert turns > 100
 
 
 async def test_a_value_of_a_text_is_a_question_that_shows_where_it_stands() -> None:
