@@ -127,6 +127,8 @@ def error_of(complaint: Complaint, endpoint: Endpoint, refused: Callable[[], Tra
         return ModelRefused(f"a content filter refused the request to {where}: {said}", kind="refused")
     if status == 413 or (status in (400, 422, 500) and finds("kinds.overflow", words)):  # noqa: PLR2004 - HTTP
         return ModelRefused(f"the conversation is too long for {where}: {said}", kind="context_overflow")
+    if complaint.code == "tool_use_failed":  # Groq: the model's call was bad, and not the request
+        return ModelUnreachable(f"{where} could not use what the model wrote: {said}")
     if status in _MAY_BE_ABOUT_A_PART and (learnt := refused()):
         return learnt
     if status == 402 or (status in (400, 403, 429) and finds("kinds.no_credit", words)):  # noqa: PLR2004 - HTTP
@@ -168,6 +170,10 @@ def learn(trait: str | None, value: str, message: str, traits: Traits) -> TraitR
     return TraitRefused(trait, value, message[:_EVIDENCE_CHARS])
 
 
+_ONE_TOOL = re.compile(r"\btools(?:\[|\.)\d")
+"""The place of one declaration, which says nothing about tools at large."""
+
+
 def named_trait(protocol: str, message: str, code: str, param: str, sent: Json) -> str | None:
     """The trait whose part of `sent` (the body, decoded) is refused; `None` when the error is about something else.
 
@@ -187,9 +193,10 @@ def named_trait(protocol: str, message: str, code: str, param: str, sent: Json) 
         # an error inside the tools is about one declaration, not about tools
         if named and (parts[named[0]].get("is_whole") or (denied and (param == root or root != "tools"))):
             return named[0]
-        if root in sent or root == "messages":
+        known = {field.partition(".")[0] for some in fields.values() for field in some}
+        if root in sent or root in known or root == "messages":  # also one that was not sent, and should have been
             return None
-    if not denied:
+    if not denied or _ONE_TOOL.search(message):
         return None
     keys = {name: f"{protocol}.parts.{name}.names" if "names" in parts[name] else f"names.{name}" for name in carried}
     hits = [(hit.start(), name) for name in carried if (hit := finds(keys[name], message))]

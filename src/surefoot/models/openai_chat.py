@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from surefoot.models import wire
 from surefoot.models.errors import finds, learn, named_trait
-from surefoot.models.json_edge import Json, first, items, mapping, read, text, write
+from surefoot.models.json_edge import Json, first, items, mapping, read, text, whole, write
 from surefoot.types.attachments import AUDIO, IMAGES, PDF, Attachment
 from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
 from surefoot.types.messages import (
@@ -121,7 +121,7 @@ class OpenAIChat(wire.Wire[_Form]):
 
         return _Form(
             wire.head(fields, request, "openai_chat", declare) + b',"messages":[',
-            f"openai_chat/{system_role}/{null}/{echo and f'{echo}/{self.model}'}/{''.join(sorted(taken))}",
+            f"openai_chat/{system_role}/{null}/{echo}/{self.model}/{''.join(sorted(taken))}",
             partial(_encode, role=system_role, null=_NULL_CONTENT.get(null), echo=echo, model=self.model, taken=taken),
             system_role,
             traits.get("system_role") == "no",
@@ -133,7 +133,7 @@ class OpenAIChat(wire.Wire[_Form]):
         return reply if "choices" not in reply and ("error" in reply or reply.get("object") == "error") else None
 
     def stream(self, emit: Emit | None) -> "ChatReply":
-        return ChatReply(emit)
+        return ChatReply(emit, self.origin)
 
     def refused(self, message: str, code: str, param: str, sent: Json, traits: Traits) -> TraitRefused | None:
         if about_messages := _refused_message(message, sent, traits):
@@ -171,14 +171,19 @@ def _encode(
     fields: Json = {"role": "assistant", "content": message.content}
     if message.calls:
         fields["content"] = message.content or null
-        fields["tool_calls"] = [
+        made: list[Json] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": wire.arguments_text(call)}}
             for call in message.calls
         ]
+        fields["tool_calls"] = made
+        for kept in message.opaque:  # what a model has to get back with its call: Gemini's signature of a thought
+            at = whole(kept.get("position"))
+            if at < len(made) and kept.get("origin") == f"openai_chat {model}":
+                made[at]["extra_content"] = kept.get("item")
     elif null:  # an endpoint that refuses empty content refuses it everywhere
         fields["content"] = message.content or null
-    if echo and message.reasoning and _is_same_model(message.model, model):
-        fields[echo] = message.reasoning
+    if echo:  # who wants it wants it of every message
+        fields[echo] = message.reasoning if _is_same_model(message.model, model) else ""
     return write(fields)
 
 
@@ -208,10 +213,10 @@ def _refused_message(message: str, sent: Json, traits: Traits) -> tuple[str, str
         # templates that know no system message say so in the same words
         return ("system_role", "no") if traits.get("alternation") == "yes" and has_system else ("alternation", "yes")
     if finds("openai_chat.words.echo", message):
-        if any(key.startswith("reasoning") for one in said for key in one):
-            return "reasoning_echo", "no"
         if "assistant" in roles and finds("openai_chat.words.echo_wanted", message):
             return "reasoning_echo", "reasoning_content"
+        if any(key.startswith("reasoning") for one in said for key in one):
+            return "reasoning_echo", "no"
     for one in said:
         if one.get("role") == "assistant" and one.get("content") in (None, ""):  # the next to try in its place
             value = "empty" if one.get("content") is None else "blank"
@@ -246,6 +251,7 @@ class _GrowingCall:
     name: str = ""
     arguments: list[str] = field(default_factory=list[str])
     whole: Json | None = None
+    extra: Json | None = None
     is_shown: bool = False
 
     def is_other(self, call_id: str, name: str) -> bool:
@@ -265,8 +271,9 @@ _BROKEN_OFF = ("error", "insufficient_system_resource")
 class ChatReply(wire.ReplyStream):
     """A reply of this wire. Some servers send the whole message where others send its next piece."""
 
-    def __init__(self, emit: Emit | None) -> None:
+    def __init__(self, emit: Emit | None, origin: str = "") -> None:
         super().__init__(emit)
+        self._origin = origin
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
@@ -308,9 +315,10 @@ class ChatReply(wire.ReplyStream):
         ]
         finish = wire.FINISH.get(self._finish, "unknown")
         content, reasoning = "".join(self._text), "".join(self._reasoning)
-        return wire.reply_message(
-            self._told, content, reasoning, calls, finish=finish, sent=sent_bytes, settings=settings
-        )
+        extras = ((at, call.extra) for at, call in enumerate(self._calls) if call.extra)
+        opaque = [wire.opaque_item(self._origin, at, extra) for at, extra in extras]
+        told = partial(wire.reply_message, self._told, content, reasoning, calls, opaque=opaque)
+        return told(finish=finish, sent=sent_bytes, settings=settings)
 
     def _take(self, choice: Json) -> None:
         if choice.get("index"):  # an alternative reply that nobody asked for
@@ -348,6 +356,7 @@ class ChatReply(wire.ReplyStream):
                     call = _GrowingCall(piece.get("index"))
                     self._calls.append(call)
                 call.id = call.id or call_id
+                call.extra = mapping(piece.get("extra_content")) or call.extra
                 if name and name != call.name:  # a name may come in pieces, and some servers repeat it with each
                     call.name += name
                 if "arguments" not in function:

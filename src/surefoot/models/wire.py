@@ -349,6 +349,7 @@ def usage_of(told: Json, settings: ModelSettings) -> Usage | None:
         return None
     if "prompt_tokens" in told:  # OpenAI chat
         used_in, used_out = whole(told["prompt_tokens"]), whole(told.get("completion_tokens"))
+        used_out = max(used_out, whole(told.get("total_tokens")) - used_in)  # xAI counts reasoning in the total alone
         details_in, details_out = told.get("prompt_tokens_details"), told.get("completion_tokens_details")
         cached = whole(told.get("prompt_cache_hit_tokens"))  # DeepSeek's name for it
     else:

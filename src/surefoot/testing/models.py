@@ -111,6 +111,7 @@ class ChaosModel:
         self.modes = model.modes
         self.traits = model.traits
         self.aclose = model.aclose
+        self.is_priced = bool(getattr(model, "is_priced", False))
         self._share = share
         self._random = random.Random(seed)  # noqa: S311  # accidents of a test, not secrets
         self.accidents: list[Accident] = []

@@ -24,6 +24,7 @@ from surefoot.types.errors import UsageError
 if TYPE_CHECKING:
     from mcp.client.client import Client
     from mcp.client.session import IncomingMessage
+    from mcp.shared.exceptions import MCPError
     from mcp_types import CallToolResult, InputRequiredResult, Tool
     from pydantic import TypeAdapter
 
@@ -101,26 +102,21 @@ class Link:
         Raises `LinkLost`, `MCPError` for a refusal by the server, `ValidationError` for an answer that is none.
         """
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # the extra `mcp` loads late
-        from mcp_types import CONNECTION_CLOSED, CallToolRequest, CallToolRequestParams  # noqa: PLC0415  # as above
+        from mcp_types import CallToolRequest, CallToolRequestParams  # noqa: PLC0415  # as above
 
         assert self._client is not None  # noqa: S101  # only a link that stands is called
 
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=dict(arguments)))
         try:  # not its `call_tool`, which would check results by patterns of the server's choice
             return await self._client.session.send_request(request, _answers(), progress_callback=on_progress)
-        except MCPError as error:  # is it that of a lost connection? servers use the same code for errors of their own
-            is_refused = bool(self.server.url) and error.message in _REFUSED
-            if is_refused and self._status in _FORGOTTEN:
-                self._lose()
-            is_closed = error.code == CONNECTION_CLOSED and (self.is_lost or bool(self.server.url))
-            if is_refused or is_closed:
-                raise LinkLost(f"HTTP status {self._status}" if error.message in _REFUSED else "") from error
+        except MCPError as error:
+            if self._is_lost_by(error):
+                raise LinkLost(f"HTTP status {self._status}" if self._status in _FORGOTTEN else "") from error
             raise
 
     async def ask(self, ask: Callable[[Client], Awaitable[T]]) -> T:
         """What the server answers to what is no call. Raises `MCPError`, or `LinkLost` where no answer came."""
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # the extra `mcp` loads late
-        from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415  # as above
 
         assert self._client is not None  # noqa: S101  # only a link that stands is asked
         try:
@@ -129,9 +125,24 @@ class Link:
         except TimeoutError as error:
             raise LinkLost(f"no answer within {self.server.connect_timeout_s:g} s") from error
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED and self.is_lost:
+            if self._is_lost_by(error):
                 raise LinkLost("") from error
             raise
+
+    def _is_lost_by(self, error: MCPError) -> bool:
+        """Whether an error is that of a lost connection: servers use its code for errors of their own.
+
+        A session that an HTTP server does not know any more is over, whoever's words say so: the client's own, or, from
+        servers that are made with an SDK, those of an answer of MCP.
+        """
+        from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND  # noqa: PLC0415  # as above
+
+        is_http = bool(self.server.url)
+        is_forgotten = is_http and self._status in _FORGOTTEN and error.code not in (INVALID_PARAMS, METHOD_NOT_FOUND)
+        if is_forgotten:
+            self._lose()
+        is_closed = error.code == CONNECTION_CLOSED and (self.is_lost or is_http)
+        return is_forgotten or is_closed or (is_http and error.message in _REFUSED)
 
     async def aclose(self) -> None:
         """End it: the session is closed, the process ended. Waits `LONGEST_CLOSING_S`, then no more."""
