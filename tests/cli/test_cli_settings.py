@@ -162,6 +162,8 @@ def test_another_model_has_neither_the_prices_of_the_first_nor_itself_to_fall_ba
     assert (again.price_in, again.price_out, again.fallback) == (None, None, ("ollama:r",))
     assert recipe_from(Options(), earlier) == earlier
     assert recipe_from(Options(fallback=[""]), earlier).fallback == ()
+    kept = replace(earlier, models={"solo": replace(earlier.models["solo"], base_url="http://h/v1")})
+    assert recipe_from(Options(base_url="http://u:pw@h/v1"), kept).price_in == 10.0
 
 
 def test_what_a_profile_dropped_is_one_line_with_counts_and_its_warnings(surefoot: Command) -> None:

@@ -215,7 +215,8 @@ def recipe_from(options: Options, earlier: Recipe | None = None, state: State = 
         told = without_password(secret)
         raise UsageError(f"--fallback {told}: give its key in the environment, not in the URL, which is kept")
     fallback = base.fallback if options.fallback is None else tuple(filter(None, options.fallback))
-    if earlier is not None and models != earlier.models:  # prices were those of the model before
+    names = [[without_password(one.model) for one in each.values()] for each in (models, base.models)]
+    if names[0] != names[1]:  # prices were those of the model before
         base = replace(base, price_in=None, price_out=None)
         fallback = tuple(one for one in fallback if one not in {each.model for each in models.values()})
     return replace(

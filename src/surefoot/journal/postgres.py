@@ -38,9 +38,10 @@ _ROWS = """
 SELECT seq, at, version, body, hash FROM surefoot.event WHERE run = %s AND seq >= %s ORDER BY seq LIMIT %s"""
 _HASH = "SELECT hash FROM surefoot.event WHERE run = %s AND seq = %s"
 _OLD = """
-first_at < least(now() - interval '1 day', coalesce((SELECT to_timestamp(min(run.started_at)) FROM surefoot.run
-JOIN surefoot.summary ON summary.run = run.number WHERE summary.status = 'running'), 'infinity'))"""
-"""Of a run that has not ended, bytes may be needed that no record mentions yet."""
+first_at < least(now() - interval '1 day', greatest(now() - interval '30 days', coalesce((
+SELECT to_timestamp(min(run.started_at)) FROM surefoot.run JOIN surefoot.summary ON summary.run = run.number
+WHERE summary.status = 'running'), 'infinity')))"""
+"""Of a run that has not ended, bytes may be needed for a month that no record mentions yet."""
 _UNUSED = f"SELECT digest FROM surefoot.blob WHERE {_OLD}"  # noqa: S608  # words of ours
 _MENTIONS = """
 SELECT run, seq, ARRAY(SELECT regexp_matches(convert_from(body, 'UTF8'), '[0-9a-f]{64}', 'g'))

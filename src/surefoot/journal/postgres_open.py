@@ -16,7 +16,7 @@ from surefoot.journal.postgres_inbox import Inbox
 from surefoot.journal.postgres_read import Reader
 from surefoot.journal.postgres_server import Database, new_token
 from surefoot.journal.postgres_write import Line, Writer
-from surefoot.types.errors import JournalError, RunBusy, RunExists, UsageError, overtaken
+from surefoot.types.errors import JournalError, JournalUnavailable, RunBusy, RunExists, UsageError, overtaken
 from surefoot.types.events import Event
 from surefoot.types.ports import NO_RECORDS, Durability, Place, RunSummary, Standing
 from surefoot.types.words import Posted
@@ -105,8 +105,8 @@ class OpenDatabase:
         line = Line(found.row.number, fence, Place(found.row.events, found.head), NO_RECORDS)
         try:
             line.summary = await self.reader.summary(found)
-        except JournalError:
-            line.freed = None, False  # or a word would have it claimed again, for ever
+        except JournalError as error:  # where it is damaged, a word would have it claimed again, for ever
+            line.freed = None, isinstance(error, JournalUnavailable)
             self.writer.add(line)
             await self.writer.flushed()
             raise

@@ -23,7 +23,7 @@ from surefoot.journal.sqlite_list import Lister
 from surefoot.journal.sqlite_open import OpenFile, SqliteRun
 from surefoot.journal.sqlite_write import EVERY, INSERT_BLOB, INSERT_EVENT, put_summary
 from surefoot.types.archive import Origin, Row
-from surefoot.types.errors import JournalError, RunBusy, UsageError
+from surefoot.types.errors import JournalError, JournalUnavailable, RunBusy, UsageError
 from surefoot.types.ports import EVERY_RUN, Claimed, Place, Recorded, RunFilter, RunPage, RunSummary
 from surefoot.types.words import Posted, Word
 
@@ -83,8 +83,8 @@ class SqliteJournal:
         else:
             try:
                 head, tail, summary = file.reader.standing(run_id)
-            except JournalError:
-                file.free(number, hears=False)  # or a word would have it claimed again, for ever
+            except JournalError as error:  # where it is damaged, a word would have it claimed again, for ever
+                file.free(number, hears=isinstance(error, JournalUnavailable))
                 file.writer.flush()
                 raise
         file.writer.failures.pop(number, None)  # those of an earlier driver; this one starts from what is in the file

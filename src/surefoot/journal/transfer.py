@@ -102,17 +102,13 @@ async def copy(source: JournalStore, target: JournalStore, since: float | None =
 
 
 async def lineage(store: JournalStore, run_id: str, done: set[str]) -> list[str]:
-    """The run behind those whose records it shares, and the runs of agents that all these have asked.
-
-    Those that are `done` are left out; the others are done from now on.
-    """
+    """The run behind those whose records it shares, without those that are `done`; these are done from now on."""
     found: list[str] = []
     while run_id and run_id not in done:
         found.append(run_id)
         run_id = (await store.origin(run_id)).parent
     done.update(found)
-    asked = [inner for one in found[::-1] for inner in await store.beginning(f"{one}.", MOST)]
-    return [*found[::-1], *[each for one in asked for each in await lineage(store, one, done)]]
+    return found[::-1]
 
 
 async def _move(source: JournalStore, target: JournalStore, run_id: str, known: set[str]) -> int:
@@ -135,9 +131,15 @@ async def _stand(store: JournalStore, run_id: str, standing: Standing, events: i
 
 
 async def lines_of(store: JournalStore, run_ids: Sequence[str]) -> AsyncIterator[str]:
-    """Runs as lines of JSON, without their ends, behind those whose records they share. Raises `JournalError`."""
+    """Runs as lines of JSON, without their ends, behind those whose records they share, with those of their agents.
+
+    Raises `JournalError`.
+    """
     done, known = set[str](), set[str]()
-    ids = [one for run_id in run_ids for one in await lineage(store, run_id, done)]
+    left, ids = [*run_ids], list[str]()
+    while left:
+        ids += (found := await lineage(store, left.pop(0), done))
+        left += [inner for one in found for inner in await store.beginning(f"{one}.", MOST)]
     yield json.dumps({"surefoot": "journal", "form": FORM, "runs": len(ids)})
     for run_id in ids:
         summary = await store.summary(run_id)

@@ -92,11 +92,8 @@ def role_of(path: Path, value: object, spec: ToolSpec, kind: ValueKind | None = 
         return "amount"
     if isinstance(value, str) and by_name != "destination" and keys and _side_of_edit(keys[0]) and _edits(spec):
         return "content"
-    if (
-        by_name == "destination"
-        and kind == "number"
-        and word_set("names.heads").issuperset(words_of_name(keys[0])[-1:])
-    ):
+    is_count = kind == "number" and path[-1:] == tuple(keys[:1])  # in a list they would be ids
+    if by_name == "destination" and is_count and word_set("names.heads").issuperset(words_of_name(keys[0])[-1:]):
         return "amount"
     if by_name is not None:
         return by_name

@@ -231,11 +231,15 @@ def _odd(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evid
             return () if is_good or not is_sensitive(leaf.role, leaf.path, spec) else (evidence,)
 
 
+_INTO = late(r"(?<!not )\b(?:to|into|in|for|buy|of)\s+((?:[A-Za-z]+\s+)?[A-Za-z]{3,8}|[$€£¥₹])")
+"""What stands where the words say which currency is wanted: "change $500 to pounds", "buy pounds"."""
+
+
 def _is_other_money(known: Known, spec: ToolSpec, leaf: Leaf) -> bool:
     """Whether it is a currency that neither the words give nor the schema by default (section 9, row 3)."""
     words = known.own or known.words
     said = frozenset(each for one in words.amounts for each in one.currencies)
-    said |= currencies_in(words.anchor.text) if said else said  # "change $500 to pounds"
+    said |= frozenset(one for m in _INTO.findall(words.anchor.text) for one in currencies_in(m)) if said else said
     named = currencies_in(str(leaf.value)) if said else frozenset[str]()
     default = schema_at(leaf.path[:1], spec.parameters).get("default")
     return bool(named) and named.isdisjoint(said) and leaf.value != default

@@ -195,7 +195,8 @@ MOST_DIRECTORIES = 50
 _PATHS = frozenset(
     ("path", "paths", "file", "files", "filename", "filepath", "folder", "dir", "directory", "directories")
 )
-"""Words in the names of parameters that name places in the workspace."""
+"""Last words in the names of parameters that name places in the workspace."""
+_LONGEST_PLACE = 1000
 
 
 def unread_directory(state: State) -> str | None:
@@ -217,9 +218,9 @@ def unread_directory(state: State) -> str | None:
         is_changed = call.spec is not None and call.spec.effect != "read"
         if call.result is None or call.result.is_error:
             continue
-        named = (value for name, value in call.arguments.items() if not _PATHS.isdisjoint(words_of_name(name)))
+        named = (value for name, value in call.arguments.items() if not _PATHS.isdisjoint(words_of_name(name)[-1:]))
         for given in (one for value in named for one in as_list(value) or [value]):
-            if not isinstance(given, str) or not given.strip():
+            if not isinstance(given, str) or not given.strip() or "\n" in given or len(given) > _LONGEST_PLACE:
                 continue
             place = given.replace("\\", "/").rstrip("/") or ROOT
             is_again = is_changed or _name(place) in config.files
