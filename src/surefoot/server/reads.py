@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import orjson
@@ -180,7 +181,7 @@ async def show_why(asked: Asked[None, None]) -> Response:
             raise Problem("no_such_call", f"call {visible(outer_id)} did not call an agent")
     records = await Reading(site.store, run_id).all()
     try:
-        return answer(await at_desk(asked, lambda: why(records, call_id)))
+        return answer(replace(await at_desk(asked, lambda: why(records, call_id)), run_id=run_id))
     except UsageError as error:
         raise Problem("no_such_call", visible(str(error))) from error
 

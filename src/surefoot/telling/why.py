@@ -61,7 +61,7 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The verdict on a call, and all that it rests on. `judged_at` is the place of its record."""
+    """The verdict on a call, and all that it rests on. `judged_at` is the place of its record, in the run `run_id`."""
 
     call: str
     name: str
@@ -77,6 +77,7 @@ class Why:
     asked_before: int
     later: tuple[Later, ...]
     lines: tuple[Line, ...] = ()
+    run_id: str = ""
 
 
 def why(records: Sequence[Recorded], call_id: str, start: Tale = NO_TALE) -> Why:

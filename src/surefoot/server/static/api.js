@@ -37,6 +37,7 @@ const read = (text) => JSON.parse(text, (_, value) => (typeof value === "string"
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 async function ask(path, options = {}, more = {}) {
+	if (link.state === "denied") throw new Problem(401, {}); // ten wrong tokens a minute would shut the address out
 	const token = sessionStorage.getItem(KEY);
 	const headers = { ...more, ...(token && { Authorization: `Bearer ${token}` }) };
 	let answer;
@@ -66,7 +67,9 @@ export async function get(path, stop) {
 	}
 }
 export const bytes = async (path) => (await ask(path)).blob();
-const post = (path, body) => ask(path, { method: "POST", body: JSON.stringify(body) }, { "Content-Type": "application/json", "Idempotency-Key": crypto.randomUUID() });
+// randomUUID is there only over https and on this machine.
+const fresh = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) => one.toString(16).padStart(2, "0")).join("");
+const post = (path, body) => ask(path, { method: "POST", body: JSON.stringify(body) }, { "Content-Type": "application/json", "Idempotency-Key": fresh() });
 export const send = async (path, body) => read(await (await post(path, body)).text());
 
 /** Says a person's word; where the run gets to it later, waits up to 30 s for the outcome. */

@@ -3,7 +3,7 @@
 import { html } from "./vendor/lit-html.js";
 import { enc, get, say, visible } from "./api.js";
 import { openRun } from "./live.js";
-import { callPath, chip, go, icon, lines, loading, notice, paint, plain, recordLink, said, set, skeleton, state, trouble, when } from "./parts.js";
+import { callPath, chip, go, icon, lines, loading, notice, paint, plain, recordLink, runPath, said, set, skeleton, state, trouble, when } from "./parts.js";
 import { runKeys, tell, whole } from "./run.js";
 import { ago, cut, t } from "./text.js";
 import { look } from "./waits.js";
@@ -11,6 +11,7 @@ import { look } from "./waits.js";
 const ORIGINS = { user: "good", config: "good", declared: "good", derived: "good", untrusted: "warn", relayed: "warn", invented: "bad" };
 const now = {};
 const load = loading(now, async () => ({ why: await get(`${now.live.path}/calls/${enc(now.id)}/why`), ready: true }));
+const home = () => now.why?.run_id || now.live.id; // the run of an agent has records of its own
 const asked = () => now.live.summary?.waiting.find((one) => one.call === now.id);
 
 export const call = {
@@ -66,15 +67,15 @@ function source(one, isPart) {
 	const tone = ORIGINS[one.origin];
 	const origin = one.origin === "untrusted" && kind === "words" ? "user" : one.origin;
 	return html`<div class="source ${tone}"><p>${isPart ? html`<code>${one.path}</code> <q>${cut(one.value, 400)}</q>` : ""}${chip(t(`origin.${origin}`), tone)}
-		<span class="dim">${[one.role, one.kind, one.form && t(`form.${one.form}`)].filter((part) => part && part !== "text").join(" · ")}</span>${seq == null ? "" : recordLink(now.live.id, seq)}</p>
+		<span class="dim">${[one.role, one.kind, one.form && t(`form.${one.form}`)].filter((part) => part && part !== "text").join(" · ")}</span>${seq == null ? "" : recordLink(home(), seq)}</p>
 		${one.note ? html`<p>${cut(one.note, 2e3)}</p>` : ""}${text ? html`<blockquote><span class="dim">${t(`source.${kind || "none"}`, { call: from })}</span> ${cut(text, 2e3)}</blockquote>` : ""}</div>`;
 }
 
 const reasons = (why) => html`${card("policies", html`<p class="decided">${state(why.decision)}${why.rule ? html`<code>${why.rule}</code>` : ""}<span>${cut(why.reason, 2e3)}</span></p>
 		<ul class="policies">${why.policies.map((one) => html`<li><span class="dim">${plain(one.name)}</span>${state(one.verdict)}<span class="dim">${cut(one.reason, 2e3)}</span></li>`)}</ul>`)}
 	${why.covers.length ? card("covers", html`<ul class="covers">${why.covers.map((one) => html`<li><span class="dim">${one.role}</span> <code>${cut(one.value, 2e3)}</code></li>`)}</ul>`) : ""}
-	${why.later.length ? card("later", html`<ul class="covers">${why.later.map((one) => html`<li>${state(one.decision)}${t("ask.by", { by: one.by })} ${recordLink(now.live.id, one.at)}</li>`)}</ul>`) : ""}
-	<p>${recordLink(now.live.id, why.judged_at, t("ask.judged", { n: why.judged_at }))} · <a href=${now.live.to(`/at/${why.judged_at}`)}>${t("pane.at")}</a></p>`;
+	${why.later.length ? card("later", html`<ul class="covers">${why.later.map((one) => html`<li>${state(one.decision)}${t("ask.by", { by: one.by })} ${recordLink(home(), one.at)}</li>`)}</ul>`) : ""}
+	<p>${recordLink(home(), why.judged_at, t("ask.judged", { n: why.judged_at }))} · <a href=${`${runPath(home())}/at/${why.judged_at}`}>${t("pane.at")}</a></p>`;
 
 async function answer(path, body, done) {
 	const { live, digest } = now;
@@ -110,9 +111,11 @@ const no = (text, label, act) => html`<details ?open=${now.refusing} @toggle=${(
 
 const decide = ({ digest }, path) => html`<p>${t("decide.text")}</p>${yes(t("decide.allow"), () => answer(`${path}/approve`, { digest }, "allow"))}
 	${no(t("do.refuse"), t("decide.reason"), (reason) => answer(`${path}/deny`, { digest, reason }, "refuse"))}`;
-function sign({ version }) {
-	const signed = (verdict, reason = "") => answer("/plan/sign", { version, verdict, reason }, verdict);
-	return html`<p>${t("sign.text")} <a href=${now.live.to("/plan")}>${t("sign.see")}</a></p>${yes(t("sign.yes", { n: version }), () => signed("approved"))}
+function sign({ version, digest, call }, path) {
+	const isInner = call.includes("/"); // the plan of an agent that was asked
+	const signed = (verdict, reason = "") => isInner ? answer(`${path}/${verdict === "approved" ? "approve" : "deny"}`, { digest, ...(reason && { reason }) }, verdict)
+		: answer("/plan/sign", { version, verdict, reason }, verdict);
+	return html`<p>${t("sign.text")} ${isInner ? "" : html`<a href=${now.live.to("/plan")}>${t("sign.see")}</a>`}</p>${yes(t("sign.yes", { n: version }), () => signed("approved"))}
 		${no(t("sign.no"), t("sign.reason"), (reason) => signed(reason ? "revise" : "rejected", reason))}`;
 }
 const settle = ({ digest }, path) => html`<p>${t("settle.text")}</p><form class="form" @submit=${(e) => {

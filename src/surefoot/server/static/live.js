@@ -79,6 +79,10 @@ class Live {
 		else this.doing = text;
 		paint();
 	}
+	// Until whoever drives the run has taken it up; the run itself does not change before.
+	wait(tries = 60) {
+		setTimeout(() => this.refresh().then(() => (isOver(this.summary) ? tries && this.wait(tries - 1) : this.listen()), () => {}), 1000);
+	}
 	soon(ms) {
 		const due = Date.now() + ms;
 		if (this.timer && this.due <= due) return;

@@ -15,7 +15,7 @@ export const start = {
 	view: () => html`<div class="narrow"><p class="crumbs"><a href="/">${t("nav.runs")}</a></p><h1 tabindex="-1">${t("nav.new")}</h1>${form()}</div>`,
 };
 
-const pairs = (text) => text.split(",").filter((one) => one.trim()).map((one) => one.split(/:(.*)/s, 2).map((part) => part.trim()));
+const pairs = (text) => text.split(",").filter((one) => one.trim()).map((one) => one.split(/[:=](.*)/s, 2).map((part) => part.trim())).map(([name, value = ""]) => [name, value]);
 async function begin(e) {
 	e.preventDefault();
 	set(now, { busy: true, fault: null });
