@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from chat_server import chat_server, says
+from plan_kit import step, thinking
 from processes import ran
 from records import late_first
 from surefoot import Agent, Budget, LoopConfig, Run, SqliteJournal, ToolCallContext, ToolResult, UsageError, tool
 from surefoot.testing.cassette import Cassette
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.testing.tape import Miss, first_difference
+from surefoot.testing.world import plan
 from surefoot.types.errors import ModelUnreachable, TraitRefused
 from surefoot.types.events import CallEnded, CallStarted, Event, IntentAnchored, RunForked, RunStarted
 from surefoot.types.guard import GuardConfig
@@ -737,3 +739,29 @@ async def test_a_guarded_run_is_played_on_another_day(tmp_path: Path) -> None:
     await other.aclose()
     run = await played(tmp_path / "then.journal", config=config)
     assert run.status == "completed"
+
+
+@pytest.mark.parametrize("kind", ["plan", "agent"])
+def test_plans_and_agents_that_are_asked_play_from_a_cassette(tmp_path: Path, kind: str) -> None:
+    @tool(effect="read")
+    def add(a: int) -> int:
+        """Add one."""
+        return a + 1
+
+    def model(cassette: Cassette, name: str, *said: Scripted) -> ScriptedModel | str:
+        return ScriptedModel(said, name=name) if cassette.is_recording else name
+
+    def asked(cassette: Cassette) -> str:
+        if kind == "plan":
+            steps = plan(step("a", "add", a=1), thinking("b"), thinking("c", ["b"]))
+            given = model(cassette, "test:a", steps, "weighed", "weighed", "the answer")
+            return cassette.agent(given, [add], reasoner="plan").run_sync("Add").answer
+        inner = cassette.agent(model(cassette, "test:b", calls(("add", {"a": 1})), "2"), [add])
+        given = model(cassette, "test:a", calls(("helper", {"task": "add"})), "the answer")
+        return cassette.agent(given, [inner.as_tool("helper", "Adds.")]).run_sync("Add").answer
+
+    for _ in "12":
+        with Cassette(
+            tmp_path / "one.journal", record=not (tmp_path / "one.journal").exists(), patience_s=1
+        ) as cassette:
+            assert asked(cassette) == "the answer"

@@ -15,6 +15,7 @@ from surefoot.core.loop.moves import next_moves
 from surefoot.core.loop.read import read_reply
 from surefoot.core.loop.replay import came_of
 from surefoot.core.loop.slices import request
+from surefoot.core.plan.child import with_whole
 from surefoot.core.state.state import EMPTY, State
 from surefoot.core.state.turn import changed
 from surefoot.core.text import json_text, shortened
@@ -27,7 +28,7 @@ from surefoot.testing.journals import AroundRun, CheckedJournal
 from surefoot.types import events as e
 from surefoot.types.errors import UsageError
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, TextDelta
-from surefoot.types.moves import Act, Think, WorldMove
+from surefoot.types.moves import Act, Think, Within, WorldMove
 from surefoot.types.outcomes import Cancelled
 from surefoot.types.ports import Place, RunJournal
 from surefoot.types.task import Task
@@ -141,6 +142,8 @@ class PlayedStore(CheckedJournal):
     def unplayed(self) -> str:
         """What was recorded and is not played, in words; "" when all of it is."""
         for tape in self._tapes:
+            if _started(tape).outer is not None:  # what an agent gave is on the tape of the run that asked it
+                continue
             if not tape.is_taken:
                 return f"{_title(tape)} was recorded and is not played"
             if tape.at < len(tape.events) and not next_moves(fold(tape.events)):  # one that was broken off has no end
@@ -225,6 +228,10 @@ class PlayedRun(AroundRun):
             raise self.store.miss(what) from None
 
 
+_OF_MODELS = (e.ModelReplied, e.ModelFailed, e.ModelTraitLearnt)
+_OfModels = e.ModelReplied | e.ModelFailed | e.ModelTraitLearnt
+
+
 class PlayedHands(LiveHands):
     """Hands that take from the tape what came of each move."""
 
@@ -239,6 +246,8 @@ class PlayedHands(LiveHands):
         tape = self._run.tape
         if isinstance(move, Think):
             return (await self._thought(move, state),)
+        if isinstance(move, Within) and isinstance(move.move, Think):
+            return (await self._thought_in(move, move.move, state),)
         at = tape.find(lambda event: came_of(event, move))
         call = state.call(move.call_id) if isinstance(move, Act) else None
         if at is None and call is not None and call.spec is not None and not call.spec.may_repeat:
@@ -253,14 +262,36 @@ class PlayedHands(LiveHands):
         return (event,)
 
     async def _thought(self, move: Think, state: State) -> e.Event:
-        tape, miss = self._run.tape, self._run.store.miss
+        tape = self._run.tape
         event = tape.get(tape.at)
         if event is None:
             raise await self._run.broken_off()
+        if not isinstance(event, _OF_MODELS):
+            step = f"step {move.step} of {_title(tape)}"
+            raise self._run.store.miss(f"in {step} a model is asked, where there was a {event.type}")
+        return self._compared(event, move, tape.state, state)
+
+    async def _thought_in(self, within: Within, move: Think, state: State) -> e.Event:
+        """The same in a step of a plan, which may think beside others."""
+        tape, name = self._run.tape, within.step_id
+
+        def is_it(event: e.Event) -> bool:
+            if not isinstance(event, e.InStep) or not isinstance(event.event, _OF_MODELS):
+                return False
+            return (event.step_id, event.attempt) == (name, within.attempt)
+
+        if (at := tape.find(is_it)) is None:
+            raise await self._run.broken_off()
+        await self._run.turn_of(at)
+        event = cast("e.InStep", tape.events[at])
+        then, now = ((one.planning.children[name], one) for one in (tape.state, state) if one.planning is not None)
+        self._compared(cast("_OfModels", event.event), move, with_whole(*then), with_whole(*now))
+        return event
+
+    def _compared(self, event: _OfModels, move: Think, then: State, state: State) -> e.Event:
+        """The event, once what is asked now and how the reply is read are as they were."""
+        tape, miss = self._run.tape, self._run.store.miss
         step = f"step {move.step} of {_title(tape)}"
-        if not isinstance(event, e.ModelReplied | e.ModelFailed | e.ModelTraitLearnt):
-            raise miss(f"in {step} a model is asked, where there was a {event.type}")
-        then = tape.state
         if then.gate and state.gate:  # the marks around foreign text are of the run's id
             then = changed(then, gate=replace(then.gate, nonce=state.gate.nonce))
         if told := first_difference(request(then, move), request(state, move)):
