@@ -16,6 +16,7 @@ from surefoot.types.messages import (
     CallPreview,
     FinishReason,
     ModelMessage,
+    ModelRequest,
     ModelSettings,
     ModelSignal,
     NativeCall,
@@ -311,3 +312,39 @@ def test_finished_items_stand_in_for_an_output_that_was_left_out() -> None:
 )  # fmt: skip
 def test_errors_in_a_stream_of_responses(event: bytes, error: Json) -> None:
     assert mapping(feed(OpenAIResponses("m").stream(None), event).error)["error"] == error
+
+
+def test_what_a_call_carries_is_sent_back_to_its_model_alone() -> None:
+    signed = {"google": {"thought_signature": "S"}}
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{}"}, "extra_content": signed}
+    wire = OpenAIChat("gemini")
+    reply = wire.stream(None)
+    reply.feed_whole(
+        {
+            "model": "gemini",
+            "choices": [{"message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}],
+            "usage": {"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135},
+        }
+    )
+    message = reply.message(10, ModelSettings())
+    assert (message.usage.input_tokens, message.usage.output_tokens) == (32, 103)  # the total counts what was thought
+    history = (ModelMessage("user", "Add."), message, ModelMessage("tool", "1", call_id="c1"))
+    sent = [
+        orjson.loads(one.body(ModelRequest("", history)))["messages"][1]["tool_calls"][0]
+        for one in (wire, OpenAIChat("another"))
+    ]
+    assert [one.get("extra_content") for one in sent] == [signed, None]
+
+
+def test_who_wants_reasoning_back_gets_the_field_with_each_message() -> None:
+    wire = OpenAIChat("deepseek")
+    said = [ModelMessage("assistant", "a", reasoning="hm", model="deepseek"), ModelMessage("assistant", "b", model="x")]
+    request = ModelRequest("", (ModelMessage("user", "Go."), *said), traits={"reasoning_echo": "reasoning_content"})
+    messages = orjson.loads(wire.body(request))["messages"]
+    assert [one.get("reasoning_content") for one in messages] == [None, "hm", ""]
+
+
+def test_settings_of_ones_own_are_merged_with_ours() -> None:
+    settings = ModelSettings(reasoning_effort="low", extra={"reasoning": {"summary": "auto"}})
+    body = OpenAIResponses("m").body(ModelRequest("", (ModelMessage("user", "Go."),), settings=settings))
+    assert orjson.loads(body)["reasoning"] == {"effort": "low", "summary": "auto"}

@@ -163,7 +163,8 @@ class Wire(ABC, Generic[FormT_co]):
         sent = {
             name: value for name, (trait, value) in asked.items() if value is not None and traits.get(trait) != "no"
         }
-        return {"model": self.model, **sent, **extra, **({"stream": True} if request.stream else {})}
+        more = {name: {**mapping(sent.get(name)), **mapping(one)} for name, one in extra.items() if mapping(one)}
+        return {"model": self.model, **sent, **extra, **more, **({"stream": True} if request.stream else {})}
 
     def schema(self, request: ModelRequest, encode: Callable[[Mapping[str, object]], bytes]) -> bytes:
         """The schema that the reply is held to, encoded once; nothing where there is none."""
