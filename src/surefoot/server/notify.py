@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -16,7 +15,7 @@ from surefoot.server.door import LOG
 from surefoot.server.tales import Library, Reading
 from surefoot.telling.state import Question
 from surefoot.types.errors import JournalError, JournalUnavailable, SurefootError
-from surefoot.types.ports import JournalStore, RunFilter, RunSummary
+from surefoot.types.ports import JournalStore, RunFilter, RunPage, RunSummary
 
 SIGNATURE = "Surefoot-Signature"
 ATTEMPTS = 5
@@ -58,8 +57,13 @@ class Notifier:
                 try:
                     if since < 0:  # what is asked while this looks has changed after the newest of these
                         newest = max((one.change for one in (await self.store.list(limit=_NEWEST)).runs), default=0)
-                        async for run in self._waiting():
-                            await look(run)
+                        page = await self.store.list(RunFilter(waiting=True), limit=_NEWEST)
+                        while page.runs:
+                            for run in page.runs:
+                                await look(run)
+                            page = (
+                                await self.store.list(RunFilter(waiting=True), page.next) if page.next else RunPage(())
+                            )
                         since = newest
                     async for run in self.store.changes(since):
                         await look(run)
@@ -68,14 +72,6 @@ class Notifier:
                 except JournalError as error:  # what has changed meanwhile is told when it is back
                     LOG.warning("nobody is told of questions until the journal is back: %s", error)
                     await asyncio.sleep(self.pause_s)
-
-    async def _waiting(self) -> AsyncIterator[RunSummary]:
-        cursor, is_whole = "", False
-        while not is_whole:
-            page = await self.store.list(RunFilter(waiting=True), cursor, _NEWEST)
-            for run in page.runs:
-                yield run
-            cursor, is_whole = page.next, not page.next
 
     async def _new(self, run: RunSummary) -> list[Question]:
         """The questions of a run that nobody was told of."""

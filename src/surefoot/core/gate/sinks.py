@@ -177,6 +177,7 @@ def _leaves_the_house(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, e
     return "it carries away what was read" if carries(known, shown) else ""
 
 
+_INTO = late("{currency_wanted}")
 _HOST = late(
     r"(?:[a-z][a-z0-9+.-]*:|//|\\\\)\S+|[^\s@/]+@[\w.-]+\S*|\[[\da-f:.]+\]\S*|0x[\da-f]{8}\b\S*|(?:\d{1,3}\.){3}\d{1,3}\S*"
     r"|(?:[\w-]{1,63}\.){1,8}(?=[\w-]*[^\W\d_])[\w-]{2,24}(?![\w.-])(?:[:/?#]\S*)?",
@@ -231,18 +232,13 @@ def _odd(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evid
             return () if is_good or not is_sensitive(leaf.role, leaf.path, spec) else (evidence,)
 
 
-_INTO = late(r"(?<!not )\b(?:to|into|in|for|buy|of)\s+((?:[A-Za-z]+\s+)?[A-Za-z]{3,8}|[$€£¥₹])")
-"""What stands where the words say which currency is wanted: "change $500 to pounds", "buy pounds"."""
-
-
 def _is_other_money(known: Known, spec: ToolSpec, leaf: Leaf) -> bool:
     """Whether it is a currency that neither the words give nor the schema by default (section 9, row 3)."""
     words = known.own or known.words
     said = frozenset(each for one in words.amounts for each in one.currencies)
     said |= frozenset(one for m in _INTO.findall(words.anchor.text) for one in currencies_in(m)) if said else said
-    named = currencies_in(str(leaf.value)) if said else frozenset[str]()
-    default = schema_at(leaf.path[:1], spec.parameters).get("default")
-    return bool(named) and named.isdisjoint(said) and leaf.value != default
+    is_usual = leaf.value == schema_at(leaf.path[:1], spec.parameters).get("default")
+    return bool(said and (named := currencies_in(str(leaf.value))) and named.isdisjoint(said)) and not is_usual
 
 
 def _odd_tokens(known: Known, spec: ToolSpec, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ...]:

@@ -237,8 +237,10 @@ def with_result(state: State, call: Call, result: ToolResult) -> State:
     if not result.is_error:
         if state.tried is NO_STEPS:
             return state
-        has_changed = call.spec is not None and call.spec.effect != "read"
-        return changed(state, tried=NO_STEPS if has_changed else reset(state.tried, step_of(call)))
+        if call.spec is not None and call.spec.effect != "read":
+            return changed(state, tried=NO_STEPS)
+        step = step_of(call)
+        return changed(state, tried=reset(state.tried, step)) if count(state.tried, step) else state
     return having_failed(state, step_of(call), result.content, call.trail_key, infrastructure=result.infrastructure)
 
 
