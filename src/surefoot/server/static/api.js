@@ -1,4 +1,4 @@
-// The server, as the page sees it: token, requests, problems, streams.
+// The server, as the page sees it.
 
 const KEY = "surefoot.token";
 const tokenOf = (address) => new URLSearchParams(address.split("#")[1]).get("t");
@@ -28,7 +28,7 @@ class Problem extends Error {
 	}
 }
 
-// Writes out controls, bidi marks and invisible characters, if the server missed any.
+// Writes out what shows nothing, if the server missed any.
 const HIDDEN = /(?![\n\t])[\p{C}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0e\uffa0\u{e0100}-\u{e01ef}]/gu;
 const written = (char) => `\\${char.length > 1 ? "U" : "u"}${char.codePointAt(0).toString(16).padStart(4 * char.length, "0")}`;
 export const visible = (text) => text.replace(HIDDEN, written);
@@ -37,7 +37,7 @@ const read = (text) => JSON.parse(text, (_, value) => (typeof value === "string"
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 async function ask(path, options = {}, more = {}) {
-	if (link.state === "denied") throw new Problem(401, {}); // ten wrong tokens a minute would shut the address out
+	if (link.state === "denied") throw new Problem(401, {});
 	const token = sessionStorage.getItem(KEY);
 	const headers = { ...more, ...(token && { Authorization: `Bearer ${token}` }) };
 	let answer;
@@ -67,12 +67,11 @@ export async function get(path, stop) {
 	}
 }
 export const bytes = async (path) => (await ask(path)).blob();
-// randomUUID is there only over https and on this machine.
-const fresh = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) => one.toString(16).padStart(2, "0")).join("");
+const fresh = () => crypto.getRandomValues(new Uint32Array(4)).join("-");
 const post = (path, body) => ask(path, { method: "POST", body: JSON.stringify(body) }, { "Content-Type": "application/json", "Idempotency-Key": fresh() });
 export const send = async (path, body) => read(await (await post(path, body)).text());
 
-/** Says a person's word; where the run gets to it later, waits up to 30 s for the outcome. */
+/** Says a person's word, and waits up to 30 s for what came of it. */
 export async function say(path, body) {
 	const answer = await post(path, body);
 	let told = read(await answer.text());
@@ -85,12 +84,17 @@ export async function say(path, body) {
 	return told;
 }
 
+// All tabs share six connections: one that is hidden gives its stream back.
+const turned = () => new Promise((done) => document.addEventListener("visibilitychange", done, { once: true }));
+
 /** Reads a stream until it is over; `stand` gets live, lost or over. */
 export async function follow(path, last, take, stand, stop) {
 	for (let lost = 0; !stop.aborted;) {
+		while (document.hidden && !stop.aborted) await turned();
 		const mine = new AbortController();
 		const leave = () => mine.abort();
 		let quiet = 0;
+		document.addEventListener("visibilitychange", leave, { signal: mine.signal });
 		const heard = () => (clearTimeout(quiet), (quiet = setTimeout(leave, 45000)));
 		stop.addEventListener("abort", leave, { once: true });
 		try {

@@ -1,4 +1,4 @@
-// One call in full: what it would do, where its values come from, and a person's answer.
+// One call in full, and a person's answer.
 
 import { html } from "./vendor/lit-html.js";
 import { enc, get, say, visible } from "./api.js";
@@ -11,7 +11,7 @@ import { look } from "./waits.js";
 const ORIGINS = { user: "good", config: "good", declared: "good", derived: "good", untrusted: "warn", relayed: "warn", invented: "bad" };
 const now = {};
 const load = loading(now, async () => ({ why: await get(`${now.live.path}/calls/${enc(now.id)}/why`), ready: true }));
-const home = () => now.why?.run_id || now.live.id; // the run of an agent has records of its own
+const home = () => now.why?.run_id || now.live.id;
 const asked = () => now.live.summary?.waiting.find((one) => one.call === now.id);
 
 export const call = {
@@ -112,9 +112,8 @@ const no = (text, label, act) => html`<details ?open=${now.refusing} @toggle=${(
 const decide = ({ digest }, path) => html`<p>${t("decide.text")}</p>${yes(t("decide.allow"), () => answer(`${path}/approve`, { digest }, "allow"))}
 	${no(t("do.refuse"), t("decide.reason"), (reason) => answer(`${path}/deny`, { digest, reason }, "refuse"))}`;
 function sign({ version, digest, call }, path) {
-	const isInner = call.includes("/"); // the plan of an agent that was asked
-	const signed = (verdict, reason = "") => isInner ? answer(`${path}/${verdict === "approved" ? "approve" : "deny"}`, { digest, ...(reason && { reason }) }, verdict)
-		: answer("/plan/sign", { version, verdict, reason }, verdict);
+	const isInner = call.includes("/");
+	const signed = (verdict, reason) => isInner ? answer(path + (reason == null ? "/approve" : "/deny"), { digest, reason }, verdict) : answer("/plan/sign", { version, verdict, reason: reason ?? "" }, verdict);
 	return html`<p>${t("sign.text")} ${isInner ? "" : html`<a href=${now.live.to("/plan")}>${t("sign.see")}</a>`}</p>${yes(t("sign.yes", { n: version }), () => signed("approved"))}
 		${no(t("sign.no"), t("sign.reason"), (reason) => signed(reason ? "revise" : "rejected", reason))}`;
 }

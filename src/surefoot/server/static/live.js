@@ -1,4 +1,4 @@
-// The run that all views look at, new by its stream.
+// The run that all views look at.
 
 import { follow, get, signal } from "./api.js";
 import { isOver, paint, runPath } from "./parts.js";
@@ -79,10 +79,6 @@ class Live {
 		else this.doing = text;
 		paint();
 	}
-	// Until whoever drives the run has taken it up; the run itself does not change before.
-	wait(tries = 60) {
-		setTimeout(() => this.refresh().then(() => (isOver(this.summary) ? tries && this.wait(tries - 1) : this.listen()), () => {}), 1000);
-	}
 	soon(ms) {
 		const due = Date.now() + ms;
 		if (this.timer && this.due <= due) return;
@@ -90,7 +86,7 @@ class Live {
 		this.due = due;
 		this.timer = setTimeout(() => {
 			this.timer = null;
-			this.refresh().then(() => isOver(this.summary) || this.listen(), () => {});
+			this.refresh().then(() => (isOver(this.summary) ? this.tries-- > 0 && this.soon(1000) : this.listen()), () => {});
 		}, ms);
 	}
 }

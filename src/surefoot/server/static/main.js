@@ -1,4 +1,4 @@
-// The frame: addresses, the bar on top, keys, the line about the connection.
+// The frame: addresses, the bar on top, keys.
 
 import { html, render } from "./vendor/lit-html.js";
 import { get, hasToken, link, setToken } from "./api.js";

@@ -1,4 +1,4 @@
-// What views are made of: signs, states, lines, notices, dialogs.
+// What views are made of.
 
 import { html } from "./vendor/lit-html.js";
 import { enc, signal, visible } from "./api.js";

@@ -1,4 +1,4 @@
-// The plan as a picture, two versions side by side, and the step in focus.
+// The plan as a picture.
 
 import { html, svg } from "./vendor/lit-html.js";
 import { get } from "./api.js";

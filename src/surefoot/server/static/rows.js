@@ -1,4 +1,4 @@
-// The rows of a run, in 20 kept pieces of 500 records, and what is folded.
+// The rows of a run, in 20 kept pieces of 500 records.
 
 import { get } from "./api.js";
 
@@ -45,7 +45,7 @@ export class Rows {
 		piece.used = this.clock += 1;
 		return piece.shown[left] ?? null;
 	}
-	/** Where the first row from record `seq` on stands. */
+	/** Where record `seq` stands. */
 	async find(seq) {
 		const part = Math.max(0, Math.min(Math.floor(seq / PIECE), this.parts - 1));
 		await this.load(part);

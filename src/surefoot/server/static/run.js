@@ -54,7 +54,7 @@ const word = (work, text) => async (live, value) => {
 		tell(live, said(error), "bad");
 	}
 };
-const resume = word(async (live) => (await send(`${live.path}/resume`, {}), live.wait()), "resume");
+const resume = word(async (live) => (await send(`${live.path}/resume`, {}), (live.tries = 60)), "resume");
 const note = word((live, text) => say(`${live.path}/notes`, { text }), "note");
 const cancel = word((live, reason) => say(`${live.path}/cancel`, { reason }), "cancel");
 const save = word(async (live, form) => {

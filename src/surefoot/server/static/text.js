@@ -1,4 +1,4 @@
-// The page's own words, and how numbers, times and amounts are written.
+// The page's own words, numbers and times.
 
 let words = {};
 export let language = "en";
@@ -16,7 +16,7 @@ export function find(key) {
 	const name = key.slice(at + 1);
 	return Object.hasOwn(held, name) ? held[name] : undefined;
 }
-/** A text of the page, `{name}` being values; for `n` = 1 that of KEY.one, if any. */
+/** A text of the page; for `n` = 1 that of KEY.one, if any. */
 export function t(key, values = {}) {
 	const found = (values.n === 1 && find(`${key}.one`)) || find(key) || key;
 	return found.replace(/\{(\w+)\}/g, (_, name) => (typeof values[name] === "number" ? number(values[name]) : values[name]));

@@ -1,4 +1,4 @@
-// What waits for a person, said and notified when new.
+// What waits for a person.
 
 import { get } from "./api.js";
 import { paint, runPath } from "./parts.js";

@@ -1,4 +1,4 @@
-// Which of many equal rows are in the document, by the page's scrolling.
+// Which of many equal rows are in the document.
 
 export class Window {
 	first = 0;
