@@ -157,23 +157,3 @@ async def test_failures_of_a_polled_call_with_successes_between_are_not_in_a_row
 
     run = await Agent(ScriptedModel([*[calls(("job", {"number": 7}))] * 7, "done"]), [job]).run("watch job 7")
     assert (run.status, asked) == ("completed", 7)
-
-
-@pytest.mark.parametrize(("again", "sent"), [(True, ["Zeta"]), (False, [])])
-async def test_a_call_among_words_that_is_written_again_when_it_was_asked_about_is_meant(
-    again: bool, sent: list[str]
-) -> None:
-    done: list[str] = []
-
-    @tool(effect="write")
-    def watch(stock: str) -> str:
-        """Watch a stock."""
-        done.append(stock)
-        return "watched"
-
-    words = 'You can do it so:\n```json\n{\n  "name": "watch",\n  "arguments": {"stock": "Zeta"}\n}\n```'
-    model = ScriptedModel([words, words if again else "That is how you would do it.", "Done."], modes=("native",))
-    run = await Agent(model, [watch]).run("Put Zeta on my list")
-    assert (run.status, done) == ("completed", sent)
-    told = model.requests[1].messages[-1].content
-    assert told.splitlines()[1] == '{"name":"watch","arguments":{"stock":"Zeta"}}'

@@ -170,7 +170,7 @@ def learn(trait: str | None, value: str, message: str, traits: Traits) -> TraitR
     return TraitRefused(trait, value, message[:_EVIDENCE_CHARS])
 
 
-_ONE_TOOL = re.compile(r"\btools(?:\[|\.)\d")
+_ONE_TOOL = re.compile(r"\btools(?:\[|\.)\d+\]?\.(?:function|custom|input_schema)")
 """The place of one declaration, which says nothing about tools at large."""
 
 

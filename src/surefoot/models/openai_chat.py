@@ -12,7 +12,7 @@ from itertools import starmap
 from typing import ClassVar
 
 from surefoot.models import wire
-from surefoot.models.errors import finds, learn, named_trait
+from surefoot.models.errors import denies, finds, learn, named_trait
 from surefoot.models.json_edge import Json, first, items, mapping, read, text, whole, write
 from surefoot.types.attachments import AUDIO, IMAGES, PDF, Attachment
 from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
@@ -106,7 +106,7 @@ class OpenAIChat(wire.Wire[_Form]):
         }
         fields = self.fields(request, asked)
         if request.stream and traits.get("stream_usage") != "no":
-            fields["stream_options"] = {"include_usage": True}
+            fields["stream_options"] = {**mapping(fields.get("stream_options")), "include_usage": True}
         if (parallel := wire.allows_parallel(request)) is not None:
             fields["parallel_tool_calls"] = parallel
         echo = traits.get("reasoning_echo", "no")
@@ -213,7 +213,8 @@ def _refused_message(message: str, sent: Json, traits: Traits) -> tuple[str, str
         # templates that know no system message say so in the same words
         return ("system_role", "no") if traits.get("alternation") == "yes" and has_system else ("alternation", "yes")
     if finds("openai_chat.words.echo", message):
-        if "assistant" in roles and finds("openai_chat.words.echo_wanted", message):
+        is_wanted = finds("openai_chat.words.echo_wanted", message) and not denies(message)
+        if "assistant" in roles and is_wanted:
             return "reasoning_echo", "reasoning_content"
         if any(key.startswith("reasoning") for one in said for key in one):
             return "reasoning_echo", "no"

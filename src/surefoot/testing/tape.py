@@ -110,6 +110,7 @@ class PlayedStore(CheckedJournal):
         """The next tape of that task, reasoner and models, behind the same run of a conversation."""
         follows = self._playing[started.follows].run_id if started.follows else ""
         tapes = [tape for tape in self._tapes if tape.parent == _started(tape).follows == follows]
+        tapes = [tape for tape in tapes if (_started(tape).outer is None) == (started.outer is None)]
         of_task = [tape for tape in tapes if not tape.is_taken and _started(tape).task == started.task]
         if not of_task:
             held = ", ".join(dict.fromkeys(map(_title, tapes)))

@@ -22,7 +22,7 @@ from surefoot.core.parse.stream import visible
 from surefoot.core.parse.text_calls import AMONG_WORDS, TextCall, text_call
 from surefoot.core.state.roles import ACTOR, THINKER
 from surefoot.core.state.state import State
-from surefoot.core.text.json import as_object, json_text
+from surefoot.core.text.json import as_object
 from surefoot.core.view.observations import Form, form_in
 from surefoot.core.view.request import held_to, must_deliver, offered_now
 from surefoot.core.view.shape import finished, shape_faults, without_answer
@@ -116,26 +116,13 @@ def _counts(state: State, think: Think, call: TextCall) -> bool:
         parsed = call.parsed or Parsed()
         specs = [state.tools.get(one.name) for one in parsed.calls]
         does_more = any(spec is not None and spec.effect != "read" for spec in specs)
-        if (
-            does_more
-            and (parsed.format in _WITHOUT_MARK or call.is_followed)
-            and not _is_said_again(state, think, call)
-        ):
+        if does_more and (parsed.format in _WITHOUT_MARK or call.is_followed):
             return False
     if think.want == "reasoning":  # refused there by name, however it is written
         return True
     if think.want != "any":  # no tool is declared then, and words before a call are worth more than its refusal
         return call.standing == "alone"
     return not state.speakers[think.role].calls_natively or _was_asked(state, think.role) == "just now"
-
-
-def _is_said_again(state: State, think: Think, call: TextCall) -> bool:
-    """Whether the model writes a call once more right after it was asked whether it means it."""
-    if call.parsed is None or _was_asked(state, think.role) != "just now":
-        return False
-    said = next(turn.message.content for turn in reversed(state.own_turns) if turn.role == think.role)
-    before = "".join(said.split())
-    return all(one.name in before and "".join(json_text(one.arguments).split()) in before for one in call.parsed.calls)
 
 
 def _only_speaks(state: State, role: str, call: TextCall, source: Source) -> bool:

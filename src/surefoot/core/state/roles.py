@@ -218,7 +218,7 @@ def unread_directory(state: State) -> str | None:
         is_changed = call.spec is not None and call.spec.effect != "read"
         if call.result is None or call.result.is_error:
             continue
-        named = (value for name, value in call.arguments.items() if not _PATHS.isdisjoint(words_of_name(name)[-1:]))
+        named = (value for name, value in call.arguments.items() if _names_place(words_of_name(name)))
         for given in (one for value in named for one in as_list(value) or [value]):
             if not isinstance(given, str) or not given.strip() or "\n" in given or len(given) > _LONGEST_PLACE:
                 continue
@@ -227,6 +227,12 @@ def unread_directory(state: State) -> str | None:
             if {place, _key(place)}.isdisjoint(read_now if is_again else read):
                 return place
     return None
+
+
+def _names_place(words: tuple[str, ...]) -> bool:
+    """Whether a parameter names places: "file_path", "dirs", "file_name"; the "file_text" is none."""
+    last = words[-2:-1] if words[-1:] in (("name",), ("names",)) else words[-1:]
+    return not _PATHS.isdisjoint(last)
 
 
 def _keys(one: ConventionsRead) -> set[str]:

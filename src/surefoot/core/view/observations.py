@@ -9,12 +9,8 @@ spec/reasoners.md, sections 3, 5, 7 and 8.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from typing import Literal, cast
-
-import orjson
 
 from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, key_of, plain
 from surefoot.core.parse.marks import DEFAULT_LABELS, Labels
@@ -104,18 +100,9 @@ def _lacked(state: State, turn: Turn, form: Form) -> str:
 
 def _fault(state: State, turn: Turn, form: Form) -> str:
     fault = turn.parsed.error or Fault("empty")
-    block = _LAST_BLOCK.search(turn.message.content) if fault.kind == "text_call" else None
-    if block is not None and fault.detail.startswith("other words"):
-        with suppress(orjson.JSONDecodeError):  # what a small model can copy it writes as it stands there
-            return _COPY.format(call=json_text(orjson.loads(block[1])))
     return tell(fault, _NO_TOOLS, THINKER) if turn.role == THINKER else tell(fault, state.offered, form)
 
 
-_LAST_BLOCK = re.compile(r"```\w*\s*+(\{[^`]{2,2000}\})\s*+```\s*+\Z")
-_COPY = (
-    "The call was not made, since other words stand before it. To make it, reply with this line and nothing else:\n"
-    "{call}\nIf you do not mean it, give your answer in words."
-)
 _REUSED = "(You have made this call already and it is not run again. Its result was the following; use it.)\n"
 _NOT_AGAIN = (
     "(Already {done} as call {id}, so it was not {done} again. If the task is done, give the final answer; "

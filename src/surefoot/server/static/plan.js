@@ -1,4 +1,4 @@
-// The plan as a picture.
+// The plan, drawn.
 
 import { html, svg } from "./vendor/lit-html.js";
 import { get } from "./api.js";

@@ -1,4 +1,4 @@
-// The timeline, and a pane for what one opens.
+// The timeline, and a pane.
 
 import { html } from "./vendor/lit-html.js";
 import { bytes, enc, get, visible } from "./api.js";

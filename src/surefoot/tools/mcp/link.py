@@ -41,6 +41,8 @@ _LONGEST_LISTENING_PAUSE_S = 60.0
 
 _REFUSED = ("Session terminated", "Server returned an error response")
 """The client's own words for an answer that is not one of MCP: a gateway that is down, a session that is gone."""
+_NO_SESSION = -32001
+"""Servers that are made with an SDK say so of a session that they do not know."""
 _FORGOTTEN = (400, 404, 410)
 """The HTTP statuses with which servers say that they do not know the session (any more); MCP asks for 404."""
 
@@ -111,7 +113,8 @@ class Link:
             return await self._client.session.send_request(request, _answers(), progress_callback=on_progress)
         except MCPError as error:
             if self._is_lost_by(error):
-                raise LinkLost(f"HTTP status {self._status}" if self._status in _FORGOTTEN else "") from error
+                is_told = self._status >= 400  # noqa: PLR2004  # refusals of HTTP begin there
+                raise LinkLost(f"HTTP status {self._status}" if is_told else "") from error
             raise
 
     async def ask(self, ask: Callable[[Client], Awaitable[T]]) -> T:
@@ -135,10 +138,13 @@ class Link:
         A session that an HTTP server does not know any more is over, whoever's words say so: the client's own, or, from
         servers that are made with an SDK, those of an answer of MCP.
         """
-        from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND  # noqa: PLC0415  # as above
+        from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST  # noqa: PLC0415  # as above
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS  # noqa: PLC0415  # as above
 
         is_http = bool(self.server.url)
-        is_forgotten = is_http and self._status in _FORGOTTEN and error.code not in (INVALID_PARAMS, METHOD_NOT_FOUND)
+        is_told = error.message in _REFUSED or error.code in (INVALID_REQUEST, CONNECTION_CLOSED, _NO_SESSION)
+        has_session = self._client is not None and self._client.protocol_version not in MODERN_PROTOCOL_VERSIONS
+        is_forgotten = is_http and has_session and is_told and self._status in _FORGOTTEN
         if is_forgotten:
             self._lose()
         is_closed = error.code == CONNECTION_CLOSED and (self.is_lost or is_http)
