@@ -60,8 +60,8 @@ MOST_LINES_OF = {"runtime/drive.py": 150}
 NOT_IN_CORE = {"asyncio", "time", "random", "os", "pathlib", "datetime", "threading", "socket", "sqlite3"}
 
 CEILINGS = {  # what `make house` prints; each only goes down
-    "lines of src": 69_509,
-    "lines of code in src": 50_409,
+    "lines of src": 69_497,
+    "lines of code in src": 50_397,
     "modules": 319,
     "rooms in knots": 0,
     "modules in knots": 0,
@@ -72,7 +72,7 @@ CEILINGS = {  # what `make house` prints; each only goes down
     "modules named by a participle": 0,
     "functions named by talk alone": 0,
     "names in two or more rooms": 8,
-    "lines of tests": 59_955,
+    "lines of tests": 59_935,
     "functions entered by a plain tool call": 379,
     "functions entered by a verdict of the gate": 76,
     "functions entered by a failed step to its retry": 274,  # 272 by itself; behind other tests a few more
