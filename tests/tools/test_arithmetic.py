@@ -39,7 +39,7 @@ def test_values(expression: str, value: str) -> None:
     ("1 < 2", "only numbers"), ("3 & 1", "only + - *"), ("5 €", "'€'. Write it with ASCII signs."),
     ("（１＋２）＊３", "'（'"), ("√4", "'√'"), ("1 +", "cannot be read"), ("", "cannot be read"),
     ("007", "cannot be read"), ("(" * 300 + ")" * 300, "The expression cannot be"),
-    ("sum(1,200, 1,350)", "Write 1200, or a blank"), ("max(1,000, 2)", "Write 1000"), ("round(1,000)", "Write 1000"),
+    ("sum(1,200, 1,350)", "Write 1200, or put a"), ("max(1,000, 2)", "Write 1000"), ("round(1,000)", "Write 1000"),
     ("-" * 999 + "1", "nested too deeply"), ("1" * 1001, "too long"),
 ])  # fmt: skip
 def test_refusals_are_words(expression: str, words: str) -> None:

@@ -355,7 +355,7 @@ def changed(options: Options, config: LoopConfig, reasoner: str = "") -> LoopCon
     if options.rules or options.cedar:
         guard = parts.get("guard") or config.guard or GuardConfig()
         if guard.mode == "off" and "mode" in said.get("guard", {}):
-            raise UsageError("--guard off switches off what --rules and --cedar ask for; leave one of them out")
+            raise UsageError("--guard off would ignore --rules and --cedar; leave out one or the other")
         guard = replace(guard, mode="enforce") if guard.mode == "off" else guard
         parts["guard"] = _with_files(guard, options.rules and str(options.rules), options.cedar and str(options.cedar))
     if options.prefetch is not None:

@@ -70,7 +70,7 @@ class Notifier:
                         since = run.change
                     is_closed = True
                 except JournalError as error:  # what has changed meanwhile is told when it is back
-                    LOG.warning("nobody is told of questions until the journal is back: %s", error)
+                    LOG.warning("no questions are posted until the journal is back: %s", error)
                     await asyncio.sleep(self.pause_s)
 
     async def _new(self, run: RunSummary) -> list[Question]:
@@ -102,4 +102,4 @@ class Notifier:
                     if response.ok:
                         return
             await asyncio.sleep(self.pause_s * 2**attempt)
-        LOG.warning("nobody is told of a question of run %s: %s took none of %d tries", run.run_id, self.url, ATTEMPTS)
+        LOG.warning("a question of run %s was not delivered in %d attempts: %s", run.run_id, ATTEMPTS, self.url)

@@ -63,7 +63,7 @@ def calculate(expression: str) -> str:
         text = _GROUPS.sub(lambda group: group[0].replace(",", ""), text)
     elif (group := _IN_CALL.search(text)) and (", " in text or ",0" in group[0]):
         whole = group[0].replace(",", "")
-        raise ToolFailed(f"{group[0]} may be one number or several. Write {whole}, or a blank behind each comma.")
+        raise ToolFailed(f"{group[0]} may be one number or several. Write {whole}, or put a space after each comma.")
     text = _TIMES.sub(" * ", text)
     if odd := next((each for each in text if not each.isascii()), ""):
         raise ToolFailed(f"The expression cannot be worked out: it holds {odd!r}. Write it with ASCII signs.")

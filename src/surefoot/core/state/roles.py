@@ -230,7 +230,7 @@ def unread_directory(state: State) -> str | None:
 
 
 def _names_place(words: tuple[str, ...]) -> bool:
-    """Whether a parameter names places: "file_path", "dirs", "file_name"; the "file_text" is none."""
+    """Whether a parameter names places: "file_path", "dirs", "file_name"; "file_text" does not."""
     last = words[-2:-1] if words[-1:] in (("name",), ("names",)) else words[-1:]
     return not _PATHS.isdisjoint(last)
 

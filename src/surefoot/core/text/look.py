@@ -170,7 +170,7 @@ def skeleton(text: str) -> str:
 
 
 def without_accents(text: str) -> str:
-    """A text as people spell it who have no accents on their keys."""
+    """A text as people type it whose keyboards have no accents."""
     return "".join(c for c in unicodedata.normalize("NFKD", text) if unicodedata.category(c) != "Mn").casefold()
 
 

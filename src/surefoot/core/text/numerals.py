@@ -45,7 +45,7 @@ def number(text: str) -> str:
 
 
 def readings(text: str) -> tuple[str, ...]:
-    """What a number in the words may be: "1.200" is a thousand and more to some, and little more than one to others."""
+    """What a number in the words may mean: "1.200" is 1200 to some readers and 1.2 to others."""
     whole = number(text.replace(".", "")) if _POINTS_IN_GROUPS.fullmatch(text) else ""
     return tuple(dict.fromkeys((number(text), whole) if whole else (number(text),)))
 

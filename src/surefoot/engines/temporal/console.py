@@ -30,7 +30,7 @@ AWAY = timedelta(seconds=5)
 
 
 def is_away(error: ActivityError) -> bool:
-    """Whether an activity has failed since the journal cannot be reached: a run waits for it as long as it takes."""
+    """Whether an activity failed because the journal cannot be reached: a run waits for it as long as it takes."""
     return isinstance(error.cause, ApplicationError) and error.cause.type == JournalUnavailable.__name__
 
 
