@@ -72,9 +72,7 @@ def _apply(state: State, event: events.Event) -> State:
             return repeats.having_told(told, call_id)
         case events.RunStarted():
             return _started(state, event)
-        case events.ToolsSelected(selection=selection) if selection is not None:
-            return with_plan(state, event, _apply)
-        case events.ToolsSelected(visible):
+        case events.ToolsSelected(visible, selection=None):
             offered = subset(state.tools, visible)
             return ledger.selected(changed(state, offered=offered, heads={}), event)
         case events.ModelTraitLearnt():
@@ -96,8 +94,9 @@ def _apply(state: State, event: events.Event) -> State:
             return repeats.limited(state, event) if state.planning is None else with_limit(state, event)
         case OfStep() if state.planning is None:
             return with_step(state, event)
-        case OfStep() | OfPlan() | events.ToolsShortlisted() | events.InStep():
-            return with_tries(state, with_plan(state, event, _apply), event)
+        case OfStep() | OfPlan() | events.ToolsSelected() | events.ToolsShortlisted() | events.InStep():
+            after = with_plan(state, event, _apply)
+            return after if state.config.step_iteration is None else with_tries(state, after, event)
         case PerceptionSanitised() | JudgementMade():
             return ledger.with_stage(state, event)
         case OfTree():
@@ -273,10 +272,10 @@ def _with_result(state: State, call_id: str, result: ToolResult) -> State:
     state = _with_call(state, call_id, result=result)
     state = ledger.with_answer(state, call_id) if state.gate is not None else state
     call = next((c for c in state.calls if c.id == call_id), None)
-    if call is None or (state.turn is not None and state.turn.role == PREFETCH):
+    if call is None or state.turn is None or state.turn.role == PREFETCH:
         return state
     known = repeats.known_after(state.known, call)
-    state = repeats.with_result(state, call, result)
+    state = repeats.with_result(state, call, result) if _is_watched(state, state.turn) else state
     return changed(state, known=known, has_cut_result=state.has_cut_result or result.blob is not None)
 
 
@@ -287,7 +286,13 @@ def _with_call(state: State, call_id: str, /, **changes: object) -> State:
     calls = tuple([changed(call, **changes) if call.id == call_id else call for call in turn.calls])
     state = changed(state, turn=changed(turn, calls=calls, _memo={}))
     is_settled = "result" in changes and not any(call.is_open for call in calls)
-    return repeats.with_settled(state) if is_settled and turn.role != PREFETCH else state
+    return repeats.with_settled(state) if is_settled and _is_watched(state, turn) else state
+
+
+def _is_watched(state: State, turn: Turn) -> bool:
+    """Whether it is looked at whether a turn gets anywhere: a step that is one call is over with it."""
+    step = state.running_step
+    return turn.role != PREFETCH and not (state.scope and step is not None and step.kind == "tool")
 
 
 def having_learnt(state: State, event: events.ModelTraitLearnt) -> State:

@@ -39,7 +39,6 @@ from surefoot.core.guard.branches import before_thinking
 from surefoot.core.guard.ledger import unread
 from surefoot.core.loop.speakers import SPEAKERS, end_or_reply, in_shape, proposed
 from surefoot.core.loop.steps import step_move
-from surefoot.core.plan.accept import is_unsigned
 from surefoot.core.plan.child import in_step, with_whole
 from surefoot.core.plan.next import Rows, held_up, plan_moves
 from surefoot.core.state.plans import Phase
@@ -73,7 +72,9 @@ def next_moves(state: State, under_way: frozenset[moves.Move] = NONE_UNDER_WAY) 
     if state.planning is not None and state.planning.has_begun:
         if state.gate is not None and state.planning.noted and not under_way and _is_unread(state.gate):
             return (moves.Ask("anchor"),)  # the note on a plan is the user's word, too
-        return () if judge.has_asked_enough(state) else _planned(state, state.planning, under_way)
+        if state.gate is not None and judge.has_asked_enough(state):
+            return ()
+        return _planned(state, state.planning, under_way)
     if under_way:
         return ()
     if state.gate is not None and (staged := _staged(state, state.gate)):
@@ -310,7 +311,7 @@ def phase_of(state: State) -> RunPhase:
         return "ended"
     if planning.phase != "running":
         return _ASKED_FOR[planning.phase]
-    if is_unsigned(planning):
+    if planning.is_unsigned:
         return "signing"
     in_flight = {status_of(state, name, is_driven=True) for name in planning.children if name != ANSWER}
     if planning.stop is not None or planning.rejected_by:

@@ -289,17 +289,10 @@ def _faults_of(planning: Planning, state: State, unreadable: frozenset[str]) -> 
     return found
 
 
-def is_unsigned(planning: Planning | None) -> bool:
-    """Whether a plan waits for its signature."""
-    return (
-        planning is not None and planning.phase == "running" and planning.needs_signature and not planning.rejected_by
-    )
-
-
 def signature(state: State) -> tuple[Call, ...]:
     """The question about the plan, in the form of a call: each step in one line."""
     planning = state.planning
-    if planning is None or not is_unsigned(planning):
+    if planning is None or not planning.is_unsigned:
         return ()
     lines: dict[str, str] = {}
     for name in planning.live:

@@ -19,6 +19,7 @@ Nothing here polls: it is asked after each event. Source: spec/planning.md, sect
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -26,7 +27,6 @@ from typing import Literal
 
 from surefoot.core.guard.judge import is_paused, questions
 from surefoot.core.plan import limits
-from surefoot.core.plan.accept import is_unsigned
 from surefoot.core.plan.attempt import start_of
 from surefoot.core.plan.child import give_up, in_step, with_whole
 from surefoot.core.plan.choose import offered_names, selected
@@ -74,7 +74,7 @@ def plan_moves(state: State, planning: Planning, under_way: frozenset[Move], row
         is_held = under_way or rows.standing(state) == "in_doubt"  # what a death left open is settled first (R18)
         return () if is_held else limits.concluded(state, planning, ending)
     if planning.phase == "running" and planning.plan is not None:
-        return () if is_unsigned(planning) else _Running(state, planning, under_way, rows).moves()
+        return () if planning.is_unsigned else _Running(state, planning, under_way, rows).moves()
     if under_way:
         return ()
     names, is_selecting = offered_names(state), planning.phase in ("selecting", "reselecting")
@@ -115,8 +115,8 @@ class _Running:
                 self.busy.setdefault(move.step_id, []).append(move.move if isinstance(move, Within) else move)
         self.started: list[Move] = []
         self.stalled: list[str] = []
-        self.is_paused = is_paused(state)
-        self.questions = questions(state)
+        self.is_paused = state.gate is not None and is_paused(state)
+        self.questions = questions(state) if state.gate is not None else Counter[str]()
         self.limit = ""
         self.is_unanswered = False
         self.broken: Failed | None = None
@@ -143,7 +143,7 @@ class _Running:
             if self.started or self.under_way:
                 return tuple(self.started)
             return limits.concluded(state, planning, ending)
-        if (config := limits.set_limits(state)) is not None and state.limit_due:
+        if state.limit_due and (config := limits.set_limits(state)) is not None:
             return (Record((reached(state.limit_due[0], config.on_limit_reached),)),)
         if planning.escalation is not None:
             # R7: what is in flight ends, then the run is thought about; a doubt about an effect is settled first.
@@ -158,7 +158,7 @@ class _Running:
                 self.limit = limit
                 return self._ended_by_limit()
             return (moves.Ask("overall_reflection", "", self.planning.stats.llm_calls),)
-        if (follows := limits.after_limit(state, planning)) is not None:
+        if state.tried.by_id and (follows := limits.after_limit(state, planning)) is not None:
             is_early = isinstance(follows, PlanEdited) and not self._is_quiet()
             return tuple(self.started) if is_early else (Record((follows,)),)
         if told := self._reflection():
@@ -355,4 +355,4 @@ def held_up(state: State, planning: Planning, standing: Callable[[State], Standi
     found = {standing(with_whole(child, state)) for child in planning.children.values()}
     if "in_doubt" in found or any(record.status == "in_doubt" for record in planning.steps.values()):
         return "in_doubt"
-    return "approval" if is_unsigned(planning) or "approval" in found else ""
+    return "approval" if planning.is_unsigned or "approval" in found else ""

@@ -133,7 +133,7 @@ def steps_so_far(state: State) -> int:
     """The steps of a run, or of a step of a plan that has a state of its own: requests for a reply, and turns of calls
     that were made without one. The fold keeps both, so whoever takes a run up counts as it was counted.
     """  # noqa: D205  # one sentence
-    return state.requests + (turns_unasked(state) if state.gate is not None else 0)
+    return state.requests + turns_unasked(state)
 
 
 def turns_unasked(state: State) -> int:

@@ -98,9 +98,9 @@ class Planning:
         return self.proposal is not None or self.shortlist is not None or self.selected is not None
 
     @property
-    def needs_signature(self) -> bool:
+    def is_unsigned(self) -> bool:
         """Whether a person has to sign this version before it goes on."""
-        if self.config.approve_plan == "never" or self.plan is None:
+        if self.config.approve_plan == "never" or self.phase != "running" or self.plan is None or self.rejected_by:
             return False
         return not self.signed or (self.config.approve_plan == "every" and self.signed < self.version)
 
