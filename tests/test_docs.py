@@ -10,6 +10,7 @@ import pytest
 
 from chat_server import Json, calls, chat_server, says
 from processes import ran
+from surefoot.testing.world import plan, step
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -21,15 +22,7 @@ EXAMPLES = [
 ]
 
 
-PLAN = json.dumps(
-    {
-        "description": "both scores",
-        "steps": [
-            {"step_id": name.lower(), "tool_id": "exam_score", "parameters": {"name": name}, "dependencies": []}
-            for name in ("Alice", "Bob")
-        ],
-    }
-)
+PLAN = json.dumps(plan(*(step(name.lower(), "exam_score", name=name) for name in ("Alice", "Bob"))))
 
 
 def teach(asked: Json) -> Json:

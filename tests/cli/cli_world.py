@@ -89,18 +89,15 @@ def lasting(terminal: str, height: int = 1000) -> list[str]:
     return [line.rstrip() for line in lines if line.strip()]
 
 
+_FOLDERS = {"HOME": "home", "XDG_CACHE_HOME": "cache", "SUREFOOT_STATE": "state"}
+
+
 def clean_environment(home: Path) -> Mapping[str, str]:
     """This process's own environment, without keys and settings, and with an empty home."""
     kept = {"PATH", "PYTHONPATH", "SYSTEMROOT", "LANG", "LC_ALL", "TMPDIR"}
     found = {name: value for name, value in os.environ.items() if name in kept}
-    return {
-        **found,
-        "HOME": str(home / "home"),
-        "XDG_CACHE_HOME": str(home / "cache"),
-        "SUREFOOT_STATE": str(home / "state"),
-        "COLUMNS": "160",
-        "NO_COLOR": "1",
-    }
+    found |= {name: str(home / place) for name, place in _FOLDERS.items()}
+    return {**found, "COLUMNS": "160", "NO_COLOR": "1"}
 
 
 def typed(folder: Path, keys: str, *arguments: str) -> Ended:

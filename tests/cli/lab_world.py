@@ -58,22 +58,13 @@ reason = "What is posted is looked at first."
 STEPS: list[Json] = [
     {"step_id": "r", "tool_id": "read_csv", "parameters": {"path": "log.csv"}, "dependencies": []},
     {"step_id": "m", "tool_id": "mean", "parameters": {"values": "{{r.t}}"}, "dependencies": ["r"]},
-    {
-        "step_id": "p",
-        "step_name": "发布 the mean",
-        "tool_id": "post",
-        "parameters": {"channel": "#lab", "text": "mean {{m.output}}"},
-        "dependencies": ["m"],
-        "must_succeed": True,
-    },
-]
+    {"step_id": "p", "step_name": "发布 the mean", "tool_id": "post", "dependencies": ["m"], "must_succeed": True,
+     "parameters": {"channel": "#lab", "text": "mean {{m.output}}"}},
+]  # fmt: skip
 NUMBERS: Json = {
-    "step_id": "n",
-    "tool_id": "to_numbers",
-    "parameters": {"values": "{{r.t}}", "decimal": ","},
-    "insert_before": "m",
-    "target_parameters": {"values": "{{n.output}}"},
-}
+    "step_id": "n", "tool_id": "to_numbers", "parameters": {"values": "{{r.t}}", "decimal": ","},
+    "insert_before": "m", "target_parameters": {"values": "{{n.output}}"},
+}  # fmt: skip
 
 
 def plan(*steps: Json, description: str = "the mean, posted") -> Json:

@@ -13,6 +13,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from cli_world import Command, Json, calls, chat_server, clean_environment, offered, run_id_in, says, texts
 
+from cases import cases
 from processes import COMMAND
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Opened
@@ -61,14 +62,11 @@ def test_json_is_one_event_a_line_and_the_run_at_last(surefoot: Command) -> None
     assert done.err == ""
 
 
-@pytest.mark.parametrize(
-    ("script", "options", "code", "said"),
-    [
-        ([calls(("arithmetic", {"expression": "1+1"})), says("so far 2")], ["--max-steps", "2"], 3, "--max-steps MORE"),
-        ([calls(("arithmetic", {"expression": "1+1"}))], ["--max-steps", "1"], 4, "stopped (steps)"),
-        ([401], [], 5, "failed (auth)"),
-    ],
-)
+@pytest.mark.parametrize(("script", "options", "code", "said"), [
+    ([calls(("arithmetic", {"expression": "1+1"})), says("so far 2")], ["--max-steps", "2"], 3, "--max-steps MORE"),
+    ([calls(("arithmetic", {"expression": "1+1"}))], ["--max-steps", "1"], 4, "stopped (steps)"),
+    ([401], [], 5, "failed (auth)"),
+])  # fmt: skip
 def test_the_exit_code_tells_the_outcome(
     surefoot: Command, script: list[Json | int], options: list[str], code: int, said: str
 ) -> None:
@@ -76,14 +74,6 @@ def test_the_exit_code_tells_the_outcome(
         done = surefoot("run", "--model", chat.model, *options, "Add.")
     assert done.code == code
     assert said in done.err
-
-
-def test_a_call_that_a_model_writes_as_text_is_made(surefoot: Command) -> None:
-    with chat_server(says('思考：算一下\n行动：arithmetic\n行动输入：{"expression": "6*7"}'), says("42")) as chat:
-        done = surefoot("run", "--model", chat.model, "6 times 7?")
-    assert (done.code, done.out) == (0, "42\n")
-    assert "→ arithmetic" in done.err
-    assert "~ leaked" in done.err
 
 
 def test_what_may_be_a_call_is_never_the_answer(surefoot: Command) -> None:
@@ -204,14 +194,6 @@ def test_a_run_cannot_go_on_without_its_tools(surefoot: Command, scores: str) ->
         done = surefoot("resume", run_id_in(failed.err), "--no-tools")
     assert done.code == 2
     assert "exam_score" in done.err
-
-
-def test_a_spent_run_goes_on_with_more_steps(surefoot: Command) -> None:
-    with chat_server(calls(("arithmetic", {"expression": "1+1"}))) as chat:
-        stopped = surefoot("run", "--model", chat.model, "--max-steps", "1", "Add.")
-        chat.script += [says("2")]
-        done = surefoot("resume", run_id_in(stopped.err), "--max-steps", "9")
-    assert (stopped.code, done.code, done.out) == (4, 0, "2\n")
 
 
 def test_a_fork_shares_the_beginning_and_goes_its_own_way(surefoot: Command) -> None:
@@ -357,15 +339,7 @@ def test_an_answer_goes_to_a_file_and_fits_a_schema(surefoot: Command, tmp_path:
     assert [line["run_id"] for line in (listed[0], *told)] == [run_id] * (len(told) + 1)
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (("--output", "nowhere/a.txt"), "--output nowhere/a.txt: no such folder"),
-        (("--schema", "gone.json"), "--schema gone.json: No such file or directory"),
-        (("--schema", "list.json"), "--schema list.json: a JSON Schema is an object"),
-        (("--schema", "broken.json"), "--schema broken.json: not valid JSON"),
-    ],
-)
+@cases("cli/conduct")
 def test_what_cannot_be_written_or_read_is_told_before_the_run(
     surefoot: Command, tmp_path: Path, options: tuple[str, ...], told: str
 ) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from cli_world import lasting
 
+from cases import cases
 from surefoot.cli.live import Answers, JsonLines, Progress, as_markdown, progress, stdout, under_way
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import EMPTY
@@ -82,17 +83,7 @@ def test_a_line_on_a_terminal_says_how_long_a_model_thinks_and_what_has_come(
     capsys.readouterr()
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("one\ntwo", ["one", "two"]),
-        ("**Done** in `a.txt`:\n- first\n- second", ["Done in a.txt:", "• first", "• second"]),
-        ("Line one\nline **two**", ["Line one", "line two"]),
-        ("```\na = 1\nb = 2\n```", ["a = 1", "b = 2"]),
-        ('{"a": "**b**"}', ['{"a": "**b**"}']),
-        ("5 * 3 * 2 = 30", ["5 * 3 * 2 = 30"]),
-    ],
-)
+@cases("cli/live")
 def test_an_answer_is_markdown_on_a_terminal_and_itself_everywhere_else(
     capsys: pytest.CaptureFixture[str], terminal: Callable[..., None], tmp_path: Path, text: str, shown: list[str]
 ) -> None:

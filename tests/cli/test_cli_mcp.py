@@ -4,9 +4,9 @@ import json
 import sys
 from pathlib import Path
 
-import pytest
 from cli_world import Command, calls, chat_server, run_id_in, says
 
+from cases import cases
 from processes import free_port, listening
 
 HOSTILE = Path(__file__).parent.parent / "tools" / "mcp_hostile.py"
@@ -49,14 +49,6 @@ def test_mcp_list_names_a_server_that_fails_and_lists_the_others(surefoot: Comma
     assert "h__echo" in done.out
 
 
-def test_a_run_uses_the_tools_of_its_servers(surefoot: Command, tmp_path: Path) -> None:
-    with chat_server(calls(("h__echo", {"text": "from afar"})), says("They said it.")) as chat:
-        done = surefoot("run", "--guard", "off", "--model", chat.model, "--mcp", file_in(tmp_path), "Say it.")
-        assert done.code == 0, done.err
-        assert done.out.strip() == "They said it."
-        assert "from afar" in json.dumps(chat.bodies[1])
-
-
 def test_a_run_whose_server_cannot_start_says_so(surefoot: Command, tmp_path: Path) -> None:
     with chat_server(says("unused")) as chat:
         done = surefoot(
@@ -94,16 +86,7 @@ def test_resources_and_prompts_of_a_server_are_a_runs_material_and_task(surefoot
         assert "The ladder is in the shed." in json.dumps(chat.bodies[0])
 
 
-@pytest.mark.parametrize(
-    ("command", "told"),
-    [
-        (("run", "--attach", "mcp:held", "x"), "mcp:held: write mcp:SERVER/URI"),
-        (("run", "--attach", "mcp:held/notes://a", "x"), "name the file of MCP servers with --mcp"),
-        (("mcp", "prompt", "mcp.json", "where"), "where: write SERVER/NAME"),
-        (("mcp", "prompt", "mcp.json", "held/where", "ladder"), "ladder: write an argument as KEY=VALUE"),
-        (("mcp", "prompt", "mcp.json", "other/where"), "unknown MCP server 'other'; there are: h"),
-    ],
-)
+@cases("cli/mcp")
 def test_what_names_no_resource_or_prompt_is_one_line(
     surefoot: Command, tmp_path: Path, command: tuple[str, ...], told: str
 ) -> None:

@@ -160,13 +160,10 @@ def test_the_environment_names_the_collector_and_its_key(
     assert collector.asked == [("/v1/traces", "application/json", "se cret")]
 
 
-@pytest.mark.parametrize(
-    ("status", "said", "told"),
-    [
-        (503, b"full", "/v1/traces answered 503: full"),
-        (200, b'{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}', "did not accept all spans"),
-    ],
-)
+@pytest.mark.parametrize(("status", "said", "told"), [
+    (503, b"full", "/v1/traces answered 503: full"),
+    (200, b'{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}', "did not accept all spans"),
+])  # fmt: skip
 def test_a_collector_that_does_not_take_it_is_an_error(
     journal: Path, surefoot: Command, status: int, said: bytes, told: str
 ) -> None:

@@ -99,12 +99,8 @@ def test_versions_fold_history_and_picture(surefoot: Command, asked: str, folder
 
     [told] = surefoot("show", asked, "--json").json_lines
     steps = cast("list[Json]", told["steps"])
-    assert [(cast("Json", one["step"])["step_id"], one["status"]) for one in steps] == [
-        ("r", "succeeded"),
-        ("n", "succeeded"),
-        ("m", "succeeded"),
-        ("p", "waiting"),
-    ]
+    told_of = [(cast("Json", one["step"])["step_id"], one["status"]) for one in steps]
+    assert told_of == [*((name, "succeeded") for name in "rnm"), ("p", "waiting")]
     assert [one["what"] for one in cast("list[Json]", told["refusals"])] == ["repeat_failure"]
     assert [one["version"] for one in cast("list[Json]", told["edits"])] == [2]
     assert cast("Json", told["stats"])["replans"] == 1
@@ -184,12 +180,7 @@ def test_a_note_asks_for_another_plan_which_is_signed_too(surefoot: Command) -> 
 
 
 VOID: Json = {"step_id": "v", "tool_id": "post", "parameters": {"channel": "#void", "text": "x"}, "dependencies": []}
-NEXT: Json = {
-    "step_id": "w",
-    "tool_id": "post",
-    "parameters": {"channel": "#lab", "text": "{{v.receipt}}"},
-    "dependencies": ["v"],
-}
+NEXT: Json = {**VOID, "step_id": "w", "parameters": {"channel": "#lab", "text": "{{v.receipt}}"}, "dependencies": ["v"]}
 
 
 @pytest.mark.usefixtures("folder")
@@ -229,14 +220,8 @@ def test_what_is_said_about_a_plan() -> None:
     def said(text: str) -> str:
         return answer_on(io.StringIO(text), io.StringIO())
 
-    assert [said(text) for text in ("yes\n", "Y\n", "no\n", "", " \n", "do less\n")] == [
-        "yes",
-        "yes",
-        "no",
-        "",
-        "",
-        "do less",
-    ]
+    for text, word in (("yes\n", "yes"), ("Y\n", "yes"), ("no\n", "no"), ("", ""), (" \n", ""), ("less\n", "less")):
+        assert said(text) == word
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a terminal of its own is made as Unix makes it")
@@ -305,18 +290,11 @@ def test_a_ceiling_of_replans_holds_and_can_be_raised(surefoot: Command) -> None
 # ------------------------------------------------------------------ values in a few words
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("", "(nothing)"),
-        ("one\ntwo\nthree", "one  … 2 more lines"),
-        ("[1,2]", "[1,2]"),
-        (json.dumps([{"a": at} for at in range(40)]), "40 rows"),
-        (json.dumps(list(range(40))), "40 values"),
-        (json.dumps({"names": ["小明"] * 30, "n": 30}), "names: 30 values, n: 30"),
-        ("[not JSON", "[not JSON"),
-    ],
-)
+@pytest.mark.parametrize(("text", "told"), [
+    ("", "(nothing)"), ("one\ntwo\nthree", "one  … 2 more lines"), ("[1,2]", "[1,2]"),
+    (json.dumps([{"a": at} for at in range(40)]), "40 rows"), (json.dumps(list(range(40))), "40 values"),
+    (json.dumps({"names": ["小明"] * 30, "n": 30}), "names: 30 values, n: 30"), ("[not JSON", "[not JSON"),
+])  # fmt: skip
 def test_a_result_in_a_few_words(text: str, told: str) -> None:
     assert brief_output(text) == told
 

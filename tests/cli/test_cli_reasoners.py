@@ -6,6 +6,7 @@ from typing import cast
 import pytest
 from cli_world import ChatServer, Command, Ended, Json, calls, chat_server, run_id_in, says
 
+from cases import cases
 from surefoot.cli.options import Options
 from surefoot.cli.recipes import Chosen, Recipe, recipe_of
 from surefoot.cli.setup import agent_from, recipe_from
@@ -167,13 +168,7 @@ def test_a_round_limit_names_its_option(surefoot: Command) -> None:
         assert surefoot("resume", run_id_in(partial.err), "--max-rounds", "5").code == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--reasoner", "react"], "has the reasoner dual and keeps it"),
-        (["--thinking", "none"], "--thinking is part of them"),
-    ],
-)
+@cases("cli/reasoners")
 def test_a_run_keeps_its_reasoner_and_its_prompts(surefoot: Command, options: list[str], said: str) -> None:
     with chat_server(401) as chat:
         failed = with_scores(surefoot, "--reasoner", "dual", "--model", chat.model, "--thinking", "plain")

@@ -56,11 +56,8 @@ def test_a_file_sets_each_part_of_the_configuration(settings: Path) -> None:
     settings.write_text(WHOLE, encoding="utf-8-sig", newline="\r\n")  # as editors of Windows do
     config = config_in(settings)
     assert config.budget == Budget(max_steps=7, shares={"thinker": 0.4})
-    assert (config.deliverable, config.finish_with_reads, config.output_schema) == (
-        "required",
-        True,
-        {"type": "object"},
-    )
+    assert (config.deliverable, config.finish_with_reads) == ("required", True)
+    assert config.output_schema == {"type": "object"}
     assert config.tool_profile == ToolProfile(include=["file_*"])
     assert config.step_iteration == StepIterationConfig(on_limit_reached=LimitAction.Escalate)
     assert config.pre_hydration is not None
@@ -128,17 +125,11 @@ def test_options_beat_the_file_field_by_field() -> None:
         step_iteration=StepIterationConfig(max_reattempts_per_step=5, enabled=False),
         pre_hydration=PreHydrationConfig(max_references=3),
     )
-    config = changed(
-        Options(
-            prefetch=True,
-            settings={
-                "budget": {"max_steps": 9},
-                "tool_profile": {"include": ["c"], "max_tools": 2, "require_verified": True},
-                "step_iteration": {"on_limit_reached": "Escalate"},
-            },
-        ),
-        by_file,
-    )
+    said: dict[str, dict[str, object]] = {
+        "budget": {"max_steps": 9}, "step_iteration": {"on_limit_reached": "Escalate"},
+        "tool_profile": {"include": ["c"], "max_tools": 2, "require_verified": True},
+    }  # fmt: skip
+    config = changed(Options(prefetch=True, settings=said), by_file)
     assert config == LoopConfig(
         budget=Budget(max_steps=9, max_tokens=100),
         tool_profile=ToolProfile(include=["c"], exclude=["b"], pinned=["a"], max_tools=2, require_verified=True),
@@ -272,38 +263,20 @@ def test_conventions_have_a_table_of_their_own(tmp_path: Path) -> None:
 MODEL = "http://127.0.0.1:9/v1#m"
 TOOL = "from surefoot import tool\n\n@tool(effect='read')\ndef own() -> str:\n    'Own.'\n    return ''\n"
 SAID: dict[str, object] = {
-    "model": f"{MODEL}2",
-    "reasoner": "plan",
-    "call_mode": "native",
-    "temperature": 0.5,
-    "seed": 7,
-    "effort": "low",
-    "price_in": 1.0,
-    "price_out": 2.0,
-    "fallback": [f"{MODEL}3"],
-    "write": True,
-    "web": True,
-    "no_builtin": True,
-    "no_tools": True,
-    "prefetch": True,
-    "tools": ["own.py"],
-    "mcp": ["mcp.json"],
-    "use": ["arithmetic"],
-    "instructions": "Be short.",
-    "description": "Reads.",
-}
+    "model": f"{MODEL}2", "reasoner": "plan", "call_mode": "native", "temperature": 0.5, "seed": 7, "effort": "low",
+    "price_in": 1.0, "price_out": 2.0, "fallback": [f"{MODEL}3"], "write": True, "web": True, "no_builtin": True,
+    "no_tools": True, "prefetch": True, "tools": ["own.py"], "mcp": ["mcp.json"], "use": ["arithmetic"],
+    "instructions": "Be short.", "description": "Reads.",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("lines", "why"),
-    [
-        ('tools = ["none.py"]', r"\[agents\.one\]: .*none\.py"),
-        ("[agents.one.budget]\nmax_step = 3", r"\[agents\.one\.budget\] has no field 'max_step'"),
-        ("[agents.one.budget]\nmax_steps = 'x'", r"\[agents\.one\.budget\] max_steps='x'"),
-        ("[agents.one.loop]\nplan = 3", r"\[agents\.one\.loop\] has no field 'plan'; .*: \[agents\.one\.plan\]"),
-        ("guard = 'off'", r"'agents\.one\.guard' must be a table; write \[agents\.one\.guard\]"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "why"), [
+    ('tools = ["none.py"]', r"\[agents\.one\]: .*none\.py"),
+    ("[agents.one.budget]\nmax_step = 3", r"\[agents\.one\.budget\] has no field 'max_step'"),
+    ("[agents.one.budget]\nmax_steps = 'x'", r"\[agents\.one\.budget\] max_steps='x'"),
+    ("[agents.one.loop]\nplan = 3", r"\[agents\.one\.loop\] has no field 'plan'; .*: \[agents\.one\.plan\]"),
+    ("guard = 'off'", r"'agents\.one\.guard' must be a table; write \[agents\.one\.guard\]"),
+])  # fmt: skip
 def test_what_is_wrong_in_an_agents_file_names_the_agent(tmp_path: Path, lines: str, why: str) -> None:
     (tmp_path / "agents.toml").write_text(f"[agents.one]\nmodel = {MODEL!r}\n{lines}\n", encoding="utf-8")
     with pytest.raises(UsageError, match=why):

@@ -115,16 +115,9 @@ def test_nothing_that_a_tool_says_can_hide_or_steer_the_terminal() -> None:
     assert visible("一行\n二行") == "一行\n二行"
 
 
-@pytest.mark.parametrize(
-    ("text", "cells", "expected"),
-    [
-        ("abc", 3, "abc"),
-        ("abcd", 3, "ab…"),
-        ("成绩单", 6, "成绩单"),
-        ("成绩单", 5, "成绩…"),
-        ("成绩单", 4, "成…"),
-        ("", 3, ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "cells", "expected"), [
+    ("abc", 3, "abc"), ("abcd", 3, "ab…"), ("成绩单", 6, "成绩单"), ("成绩单", 5, "成绩…"), ("成绩单", 4, "成…"),
+    ("", 3, ""),
+])  # fmt: skip
 def test_cut_counts_cells(text: str, cells: int, expected: str) -> None:
     assert cut(text, cells) == expected

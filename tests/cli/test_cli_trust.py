@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from cli_world import ChatServer, Command, Json, calls, chat_server, ended, run_id_in, says, start, texts
 
+from cases import cases
 from surefoot.cli.lines import closing
 from surefoot.cli.recipes import Chosen, Recipe, keep_recipe, recipe_path
 from surefoot.cli.setup import tools_in
@@ -41,17 +42,7 @@ def test_a_file_beside_the_tools_never_stands_before_a_package(tmp_path: Path, m
     monkeypatch.delitem(sys.modules, "beside_the_tools")
 
 
-@pytest.mark.parametrize(
-    ("options", "paths"),
-    [
-        ((), (".surefoot/journal.db.recipes/x.json",)),
-        (("--tools", "linked.py"), ("one.py", "state/recipes/x.json")),
-        (("--journal", "link.db"), ("real.db-wal",)),  # under its real name
-        (("--rules", "rules.toml", "--cedar", "house.cedar", "--guard", "observe"), ("rules.toml", "house.cedar")),
-        (("--config", "guard.toml"), ("guard.toml", "rules.toml", "house.cedar")),
-        (("--mcp", "mcp.json"), ("mcp.json",)),
-    ],
-)
+@cases("cli/trust")
 def test_no_tool_writes_what_says_how_a_run_is_made(
     surefoot: Command, tmp_path: Path, options: tuple[str, ...], paths: tuple[str, ...]
 ) -> None:
@@ -153,19 +144,11 @@ def test_only_the_user_part_of_an_address_is_a_password() -> None:
     assert without_password("http://a:b@c@h:1/v1#m@2 and x@y") == "http://h:1/v1#m@2 and x@y"
 
 
-@pytest.mark.parametrize(
-    ("hidden", "shown"),
-    [
-        ("\u200b", "\\u200b"),
-        ("\u2028", "\\u2028"),
-        ("\u2029", "\\u2029"),
-        ("\ue000", "\\ue000"),
-        ("\u0378", "\\u0378"),
-        ("\ud800", "\\ud800"),
-        ("\U000e0041", "\\U000e0041"),
-        *((filler, f"\\u{ord(filler):04x}") for filler in "\u115f\u1160\u3164\uffa0"),
-    ],
-)
+@pytest.mark.parametrize(("hidden", "shown"), [
+    ("\u200b", "\\u200b"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029"), ("\ue000", "\\ue000"), ("\u0378", "\\u0378"),
+    ("\ud800", "\\ud800"), ("\U000e0041", "\\U000e0041"),
+    *((filler, f"\\u{ord(filler):04x}") for filler in "\u115f\u1160\u3164\uffa0"),
+])  # fmt: skip
 def test_what_shows_nothing_is_written_out(hidden: str, shown: str) -> None:
     assert visible(f"a{hidden}b 成绩 é") == f"a{shown}b 成绩 é"
 

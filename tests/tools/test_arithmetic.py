@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import each
+from cases import cases, each
 from surefoot.tools.arithmetic import arithmetic_tool, calculate
 from surefoot.tools.call import ToolFailed
 
@@ -28,44 +28,16 @@ def test_values(expression: str, value: str) -> None:
     assert calculate(expression) == value
 
 
-@each(("expression", "words"), [
-    ("1/0", "divides by zero"), ("0 ** -1", "divides by zero"), ("9**9**9", "power is too large"),
-    ("2**100000", "power is too large"), ("10**3000 * 10**3000", "too large"), ("factorial(100000)", "too large"),
-    ("1e999999999", "too large"), ("exp(1000)", "too large"), ("sqrt(-1)", "no value"), ("(-8) ** (1/3)", "negative"),
-    ("x + 1", "x is not a known number"), ("f(1)", "f is not a known function"), ("sqrt()", "does not take 0"),
-    ("gcd(1.5, 2)", "whole number"), ("__import__('os').system('x')", "only numbers"),
-    ("(1).__class__", "only numbers"), ("[x for x in (1,)]", "only numbers"), ("lambda: 1", "only numbers"),
-    ("True", "only numbers"), ("1j", "only numbers"), ("'a' * 3", "only numbers"), ("1 if 2 else 3", "only numbers"),
-    ("1 < 2", "only numbers"), ("3 & 1", "only + - *"), ("5 €", "'€'. Write it with ASCII signs."),
-    ("（１＋２）＊３", "'（'"), ("√4", "'√'"), ("1 +", "cannot be read"), ("", "cannot be read"),
-    ("007", "cannot be read"), ("(" * 300 + ")" * 300, "The expression cannot be"),
-    ("sum(1,200, 1,350)", "Write 1200, or put a"), ("max(1,000, 2)", "Write 1000"), ("round(1,000)", "Write 1000"),
-    ("-" * 999 + "1", "nested too deeply"), ("1" * 1001, "too long"),
-])  # fmt: skip
+@cases("tools/arithmetic")
 def test_refusals_are_words(expression: str, words: str) -> None:
     with pytest.raises(ToolFailed) as caught:
         calculate(expression)
     assert words in str(caught.value)
 
 
-pieces = st.sampled_from(
-    [
-        *"0123456789+-*/%().,^ ×",
-        "**",
-        "//",
-        "sqrt(",
-        "factorial(",
-        "lcm(",
-        "9**999",
-        "1e308",
-        "exp(",
-        "pi",
-        "round(",
-        "e",
-        "[",
-        "]",
-    ]
-)
+pieces = st.sampled_from([
+    *"0123456789+-*/%().,^ ×[]e", "**", "//", "sqrt(", "factorial(", "lcm(", "9**999", "1e308", "exp(", "pi", "round(",
+])  # fmt: skip
 
 
 @given(st.lists(pieces, max_size=40).map("".join) | st.text(max_size=30))

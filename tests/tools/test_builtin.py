@@ -25,10 +25,6 @@ def test_what_is_in_it(tmp_path: Path) -> None:
     assert names(None, web=False) == ["date_time", "arithmetic"]
 
 
-def test_only_writing_is_not_reading(tmp_path: Path) -> None:
-    assert [tool.spec.name for tool in builtin_tools(tmp_path) if tool.spec.effect != "read"] == ["file_write"]
-
-
 def test_misuse_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         builtin_tools(tmp_path / "nowhere")
@@ -55,10 +51,7 @@ async def test_an_unknown_zone_is_told(call: Call, zone: str) -> None:
     result = await call(date_time_tool(now), timezone=zone)
     assert result.is_error
     assert result.content.startswith("Unknown time zone")
-
-
-async def test_a_city_is_enough_of_a_hint(call: Call) -> None:
-    assert "Asia/Shanghai" in (await call(date_time_tool(now), timezone="Shanghai")).content
+    assert ("Asia/Shanghai" in result.content) is (zone == "shanghai")  # a city is enough of a hint
 
 
 def test_it_may_be_asked_again() -> None:

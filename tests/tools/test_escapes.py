@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import cases
 from surefoot import Agent, LoopConfig, MemoryJournal, tool
 from surefoot.testing.models import ScriptedModel
 from surefoot.tools.builtin import file_tools
@@ -20,36 +21,6 @@ pytestmark = pytest.mark.anyio
 Call = Callable[..., Awaitable[ToolResult]]
 SECRET, PLAIN = "the secret outside", "the plain text inside"
 
-ESCAPES = {
-    "dots": "../outside/secret.txt",
-    "dots after a folder": "./src/../../outside/secret.txt",
-    "dots behind a link": "./leaks/../outside/secret.txt",
-    "dots far up": f"./{'../' * 30}etc/host.conf",
-    "absolute": "{outside}/secret.txt",
-    "absolute system file": "/etc/host.conf",
-    "a sibling with the same beginning": "{root}-evil/secret.txt",
-    "home": "~/secret.txt",
-    "home of somebody": "~root/secret.txt",
-    "home and back": "~/../outside/secret.txt",
-    "link to a file": "./leak.txt",
-    "link to a link": "./leak2.txt",
-    "link to a folder": "./leaks/secret.txt",
-    "link to a folder above": "./up/outside/secret.txt",
-    "link that leads nowhere": "./dangling.txt",
-    "link to itself": "./loop.txt",
-    "device": "./zero.txt",
-    "device by name": "/dev/./zero.txt",
-    "process files": "/proc/self/root/etc/host.conf",
-    "pipe": "./pipe.txt",
-    "socket": "./socket.txt",
-    "folder": "./folder.txt",
-    "environment": "./.env.local",
-    "key": "./server.pem",
-    "key in a folder": "./.ssh/config.txt",
-    "key of the cloud": "./.aws/credentials.txt",
-    "secret behind a plain name": "./plain.txt",
-    "secret by case": "./Server.PEM",
-}
 ALLOWED = ("./inside.txt", "./src/../inside.txt", "./inner.txt", "./linked/deep.txt", "{root}/inside.txt")
 
 
@@ -66,17 +37,10 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name in ("inside.txt", "src/deep.txt"):
         (root / name).write_text(PLAIN)
     links = {
-        "leak.txt": outside / "secret.txt",
-        "leak2.txt": "leak.txt",
-        "leaks": outside,
-        "up": "..",
-        "dangling.txt": outside / "new.txt",
-        "loop.txt": "loop.txt",
-        "zero.txt": "/dev/zero",
-        "plain.txt": ".env.local",
-        "inner.txt": "inside.txt",
-        "linked": "src",
-    }
+        "leak.txt": outside / "secret.txt", "leak2.txt": "leak.txt", "leaks": outside, "up": "..",
+        "dangling.txt": outside / "new.txt", "loop.txt": "loop.txt", "zero.txt": "/dev/zero", "plain.txt": ".env.local",
+        "inner.txt": "inside.txt", "linked": "src",
+    }  # fmt: skip
     for name, target in links.items():
         (root / name).symlink_to(target)
     os.mkfifo(root / "pipe.txt")
@@ -107,7 +71,7 @@ async def prefetched(root: Path, task: str) -> tuple[PreHydrationComplete, int, 
     return complete, sum(isinstance(event, CallStarted) for event in events), sent
 
 
-@pytest.mark.parametrize("path", ESCAPES.values(), ids=ESCAPES)
+@cases("tools/escapes")
 async def test_named_in_a_task_it_is_not_fetched(root: Path, path: str) -> None:
     """adv-file-escape, adv-file-symlink"""
     complete, _, sent = await prefetched(root, f'Compare "{written(path, root)}" with ./inside.txt, please.')

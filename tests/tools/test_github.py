@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -53,8 +53,6 @@ class Hub:
                 return web.json_response({"message": "Not Found"}, status=404)
             case web.Response() as response:
                 return response
-            case "around":
-                return web.Response(status=302, headers={"Location": request.path})
             case "never":
                 await asyncio.Event().wait()
                 raise AssertionError
@@ -240,14 +238,7 @@ class TestTheToken:
             assert other.asked == []
             assert len(hub.asked) == 3
 
-    async def test_a_circle_of_redirects_ends(self, hub: Hub, call: Call) -> None:
-        hub.answers["/repos/acme/logs/issues/3"] = "around"
-        assert "leads on to another address more than 5 times" in (await call(tools(hub)[0], number="3")).content
-        assert len(hub.asked) == 6
-
-    async def test_is_in_no_result_error_source_or_repr_though_the_server_repeats_it(
-        self, hub: Hub, call: Call
-    ) -> None:
+    async def test_is_in_no_result_error_source_or_repr_though_the_server_says_it(self, hub: Hub, call: Call) -> None:
         path = "/repos/acme/logs/issues/3"
         issue, pull = tools(hub, token=TOKEN)
         echo = json.dumps({**ISSUE, "title": TOKEN, "body": f"{'b' * 11_950} {TOKEN}{'b' * 999}", "comments": 0})
@@ -288,14 +279,6 @@ class TestAddresses:
         result = await call(issue, number="3")
         assert "may not be fetched from" in result.content
 
-    async def test_a_public_name_with_a_private_address_is_closed(self, call: Call) -> None:
-        async def inside(host: str, port: int) -> Sequence[str]:
-            assert (host, port) == ("api.github.com", 443)
-            return ["8.8.8.8", "10.0.0.5"]
-
-        result = await call(github_tools("acme/logs", resolve=inside)[0], number="3")
-        assert "not a public address" in result.content
-
     async def test_a_base_url_may_have_a_path(self, hub: Hub, call: Call) -> None:
         hub.answers["/api/v3/repos/acme/logs/pulls/4"] = PULL
         for path in ("/api/v3", "/api/v3/"):
@@ -318,9 +301,7 @@ def test_a_base_url_is_checked_and_shows_no_password(base_url: str) -> None:
     assert "secret" not in str(told.value)
 
 
-@pytest.mark.parametrize(
-    "host", ["api.github.com", "example.org:8080", "10.0.0.5:80", "localhost.example.org:80", "[fd00::1]:80"]
-)
+@each("host", ["api.github.com", "example.org:8080", "10.0.0.5:80", "localhost.example.org:80", "[fd00::1]:80"])
 def test_a_token_does_not_go_over_http_to_another_machine(host: str) -> None:
     with pytest.raises(ConfigError, match="over https only") as told:
         github_tools("acme/logs", token=TOKEN, base_url=f"http://{host}")

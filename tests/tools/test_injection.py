@@ -117,7 +117,7 @@ class TestForms:
         assert names(made) == ["label"]
         assert made.spec.parameters["required"] == ["label"]
         assert made.spec.injected == ("db",)
-        assert await made.call({"label": 1}, given({Db: DB})) == ToolResult("1 db")
+        assert await made.call({"label": 1, "db": "forged"}, given({Db: DB})) == ToolResult("1 db")
 
     @pytest.mark.parametrize("annotation", [
         Annotated[Db, Inject("archive")], "Annotated[Db, Inject('archive')]",
@@ -174,10 +174,6 @@ class TestForms:
             pass
 
         assert names(asking(annotation).bound({Everything, Db})) == ["label", "db"]
-
-    def test_a_model_or_dataclass_is_a_service_once_it_is_registered(self) -> None:
-        for kind in (Settings, Point):
-            assert names(asking(kind).bound({kind})) == ["label"]
 
 
 class TestOptional:
@@ -236,10 +232,6 @@ class TestBinding:
 
 
 class TestHidden:
-    async def test_what_a_model_sends_under_the_name_never_arrives(self, given: Provide) -> None:
-        made = asking(Db).bound({Db})
-        assert (await made.call({"label": 1, "db": "forged"}, given({Db: DB}))).content == "1 db"
-
     async def test_errors_of_arguments_do_not_show_it(self, given: Provide) -> None:
         @tool
         def take(point: Point, db: Db) -> None: ...

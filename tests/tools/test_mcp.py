@@ -13,7 +13,7 @@ from typing import Any  # Any: fields of a dataclass by name
 import pytest
 from mcp_types import CallToolResult, TextContent, Tool
 
-from cases import each
+from cases import cases
 from surefoot import Agent
 from surefoot.runtime.offers import Offers
 from surefoot.testing.models import ScriptedModel
@@ -77,13 +77,8 @@ async def test_what_a_server_lists_is_made_fit_for_a_model(server: McpServer) ->
     async with started(server) as servers:
         tools = await tools_of(servers)
         (dropped,) = (listing.dropped for listing in (await servers.listings()).values())
-    assert [name for name in tools if not name.startswith("h__a_name")][:5] == [
-        "h__echo",
-        "h__hidden",
-        "h__files_read_all_b6df1b07",
-        "h_____bcd6771e",
-        "h__picky",
-    ]
+    plain = [name for name in tools if not name.startswith("h__a_name")]
+    assert plain[:5] == ["h__echo", "h__hidden", "h__files_read_all_b6df1b07", "h_____bcd6771e", "h__picky"]
     assert all(len(name) <= 64 and name.replace("_", "").replace("-", "").isalnum() for name in tools)
     assert dropped == (("echo", "the server lists another tool of this name"),)
     hidden = tools["h__hidden"].spec
@@ -97,13 +92,8 @@ async def test_what_a_server_lists_is_made_fit_for_a_model(server: McpServer) ->
     shown: Any = offered.spec.parameters["properties"]
     assert all(len(one["description"]) == 600 for one in shown.values())
     echo = tools["h__echo"].spec
-    assert (echo.effect, echo.declared, echo.idempotent, echo.origin, echo.server) == (
-        "write",
-        False,
-        False,
-        "remote",
-        "h",
-    )
+    assert (echo.effect, echo.declared, echo.idempotent) == ("write", False, False)
+    assert (echo.origin, echo.server) == ("remote", "h")
 
 
 async def test_hints_may_only_tighten_and_a_declaration_stands(server: McpServer) -> None:
@@ -148,13 +138,7 @@ async def test_results_are_untrusted_text(tools: Tools) -> None:
     assert (await tools["h__garbage"].call({}, CONTEXT)).content == "garbage"  # after lines that are no JSON
 
 
-@each(("structured", "text", "named"), [
-    ({"code": "NO_CITY", "message": "no such city"}, "no such city", "tool:NO_CITY"),
-    ({"error": {"code": 17}}, "no", "tool:17"), (None, '{"error": {"code": "date-in-past"}}', "tool:date-in-past"),
-    ({"error": {"code": 404}}, "no", "parameter:404"), ({"code": -32602}, "no", ""),
-    ({"code": "a sentence: do as I say"}, "no", ""), ({"code": True}, "no", ""), ({"error": "no"}, "no", ""),
-    (None, "error 17: no", ""),
-])  # fmt: skip
+@cases("tools/mcp")
 def test_the_code_of_a_failure_is_what_the_server_gives(
     structured: dict[str, object] | None, text: str, named: str
 ) -> None:
@@ -401,7 +385,7 @@ def test_an_agent_uses_the_tools_of_a_server(server: McpServer) -> None:
         assert (told.content, told.trust, told.source) == ("from afar", "untrusted", "mcp:h")
 
 
-def test_a_call_that_is_out_of_time_is_cancelled_and_in_doubt_unless_it_may_be_repeated(
+def test_a_call_that_is_out_of_time_is_cancelled_and_in_doubt_unless_it_may_repeat(
     server: McpServer, log: Path
 ) -> None:
     limited = replace(server, timeout_s=0.3)
@@ -410,9 +394,3 @@ def test_a_call_that_is_out_of_time_is_cancelled_and_in_doubt_unless_it_may_be_r
         run = Agent(model, mcp=replace(limited, tools=tools)).run_sync("Wait.")
         assert run.status == status
     assert sum(line.startswith("notifications/cancelled") for line in lines_of(log)) == 2
-
-
-def test_an_agent_without_its_server_does_not_start(server: McpServer) -> None:
-    agent = Agent(ScriptedModel([]), mcp=replace(server, command="no-such-command-anywhere"))
-    with pytest.raises(UsageError, match="no-such-command-anywhere"):
-        agent.run_sync("Say it.")

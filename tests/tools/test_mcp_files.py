@@ -8,7 +8,7 @@ from typing import Any, cast  # Any: JSON
 
 import pytest
 
-from cases import each
+from cases import cases, each
 from surefoot.core.parse.validate import Validator
 from surefoot.tools.mcp.config import McpServer, servers_of
 from surefoot.tools.mcp.offers import name_of
@@ -23,29 +23,19 @@ def file_of(tmp_path: Path, entries: Mapping[str, object]) -> Path:
 
 
 def test_a_file_in_the_form_of_the_field(tmp_path: Path) -> None:
-    path = file_of(
-        tmp_path,
-        {
-            "files": {
-                "type": "stdio",
-                "command": "npx",
-                "args": ["-y", "server", "${DIR:-/srv}", "${EMPTY:-x}"],
-                "env": {"TOKEN": "${TOKEN}"},
-                "tools": {"read": {"effect": "read", "roles": {"path": "object"}, "trusted_fields": ["name"]}},
-                "exclude": ["write_*"],
-            },
-            "web": {"url": "https://x.example/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}, "timeout_s": 5},
-            "off": {"command": "gone", "disabled": True},
-        },
-    )
-    files, web = servers_of(path, {"TOKEN": "hunter2", "EMPTY": ""})
-    assert (files.command, files.args, files.env) == ("npx", ("-y", "server", "/srv", "x"), {"TOKEN": "hunter2"})
-    assert files.tools == {"read": Declared("read", roles={"path": "object"}, trusted_fields=("name",))}
-    assert files.takes("read")
-    assert not files.takes("write_file")
-    assert (web.headers, web.timeout_s) == ({"Authorization": "Bearer hunter2"}, 5)
-    assert "hunter2" not in repr((files, web))
-    assert web.without_secrets("401 for Bearer hunter2, hunter2") == "401 for ***, ***"
+    declared = {"read": {"effect": "read", "roles": {"path": "object"}, "trusted_fields": ["name"]}}
+    given = {"command": "npx", "args": ["-y", "server", "${DIR:-/srv}", "${EMPTY:-x}"], "env": {"TOKEN": "${TOKEN}"}}
+    web = {"url": "https://x.example/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}, "timeout_s": 5}
+    files = {**given, "type": "stdio", "tools": declared, "exclude": ["write_*"]}
+    path = file_of(tmp_path, {"files": files, "web": web, "off": {"command": "gone", "disabled": True}})
+    local, remote = servers_of(path, {"TOKEN": "hunter2", "EMPTY": ""})
+    assert (local.command, local.args, local.env) == ("npx", ("-y", "server", "/srv", "x"), {"TOKEN": "hunter2"})
+    assert local.tools == {"read": Declared("read", roles={"path": "object"}, trusted_fields=("name",))}
+    assert local.takes("read")
+    assert not local.takes("write_file")
+    assert (remote.headers, remote.timeout_s) == ({"Authorization": "Bearer hunter2"}, 5)
+    assert "hunter2" not in repr((local, remote))
+    assert remote.without_secrets("401 for Bearer hunter2, hunter2") == "401 for ***, ***"
 
 
 def test_servers_come_from_files_mappings_and_objects_together(tmp_path: Path) -> None:
@@ -57,24 +47,7 @@ def test_servers_come_from_files_mappings_and_objects_together(tmp_path: Path) -
         servers_of([one, {"one": {"command": "y"}}])
 
 
-@pytest.mark.parametrize(("entry", "told"), [
-    ({"command": "x", "comand": "y"}, "mcpServers.s.comand: unknown field; choose from type, disabled, command"),
-    ({"command": "x", "tools": {"t": {"efect": "read"}}}, "mcpServers.s.tools.t.efect: unknown field"),
-    ({"command": "x", "tools": {"t": {"effect": "reads"}}}, "mcpServers.s.tools.t.effect: choose one of read, write"),
-    ({"command": "x", "args": "hush"}, "mcpServers.s.args: give a list of texts"),
-    ({"command": "x", "timeout_s": 0}, "mcpServers.s.timeout_s: give seconds above 0"),
-    ({}, "needs either a command to start or the url"),
-    ({"command": "x", "url": "http://y"}, "needs either a command to start or the url"),
-    ({"url": "ftp://y"}, "has a url that does not begin with http"),
-    ({"url": "http://y", "env": {"A": "hush"}}, "env and cwd have no effect"),
-    ({"type": "http", "command": "x"}, "type http needs a url"),
-    ({"command": "x", "env": {"A": ["hush"]}}, "mcpServers.s.env: give a table of texts"),
-    ({"command": "x", "secrets": ["hush"]}, "mcpServers.s.secrets: unknown field"),
-    ({"command": "x", "tools": {"t": {"timeout_s": True}}}, "mcpServers.s.tools.t.timeout_s: give seconds above 0"),
-    ({"type": "sse", "url": "http://y"}, "mcpServers.s.type: choose one of stdio"),
-    ({"command": "${NOT_SET}"}, "mcpServers.s.command: the environment variable NOT_SET is not set"),
-    ({"command": "x", "env": {"A": "hush ${1}"}}, "mcpServers.s.env.A: write a variable as"),
-])  # fmt: skip
+@cases("tools/mcp_files")
 def test_what_cannot_be_meant_is_told_with_its_place_and_without_values(
     tmp_path: Path, entry: dict[str, object], told: str
 ) -> None:
@@ -97,14 +70,10 @@ def test_a_file_that_is_none(tmp_path: Path, text: str, told: str) -> None:
         servers_of(path)
 
 
-def test_what_is_neither_a_file_nor_a_mapping() -> None:
-    with pytest.raises(ConfigError, match="must be an object"):
-        servers_of(cast("Any", 3))
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read: No such file"):
-        servers_of(tmp_path / "none.json")
+def test_a_file_that_is_not_there_and_what_is_neither_a_file_nor_a_mapping(tmp_path: Path) -> None:
+    for given, told in ((tmp_path / "none.json", "cannot be read: No such file"), (3, "must be an object")):
+        with pytest.raises(ConfigError, match=told):
+            servers_of(cast("Any", given))
 
 
 @each("name", ["", "a__b", "_a", "a_", "a b", "a.b", "x" * 25, "查"])

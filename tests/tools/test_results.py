@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, computed_field
 
-from cases import each
+from cases import cases, each
 from surefoot.core.parse.validate import validate
 from surefoot.tools.function import tool
 from surefoot.tools.results import is_identifier_pattern, returns_schema, text_of
@@ -230,15 +230,7 @@ def test_a_type_that_may_hold_free_text_has_none(annotation: object) -> None:
     assert returns_schema(annotation) is None
 
 
-@each(("pattern", "is_one"), [
-    ("^[a-z]+$", True), (r"^\d{4}-\d{2}$", True), (r"^(?:usr|grp)_[A-Za-z0-9]{8,}$", True), (r"^v\d+(\.\d+)*$", True),
-    (r"^[0-9a-f\-]{36}$", True), ("^https://example/[a-z]+$", True), ("[a-z]+", False), ("^[a-z]+", False),
-    ("[a-z]+$", False), ("^a|.*$", False), ("^[a-z]+|[0-9]+$", False), ("^.+$", False),
-    (r"^\w+$", False),  # letters of any script: a whole sentence where words have no blanks
-    (r"^\S+$", False), (r"^[\s\S]+$", False), ("^[^x]+$", False), ("^[a-z ]+$", False), ("^(?=.*)[a-z]+$", False),
-    ("^(?i:a)$", False), ("^(?=a)a$", False), (r"^a\$", False), ("^(a$", False), ("^$", False), ("^", False),
-    ("", False),
-])  # fmt: skip
+@cases("tools/results")
 def test_only_identifiers_are_no_free_text(pattern: str, is_one: bool) -> None:
     assert is_identifier_pattern(pattern) is is_one
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cases import each
+from cases import cases, each
 from surefoot.tools.search import HELD, Found, Query, best_lines, fold, words_of
 from surefoot.tools.workspace import MAX_READ_BYTES, Workspace
 
@@ -32,15 +32,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("query", "line"), [
-    ("When was the bridge built?", "town.md:5: The bridge opened in 1932."),
-    ("market day", "town.md:3: The market is held on Mondays."),
-    ("how long is it, in metres, across the river", "town.md:6: It is 310 metres long and crosses the river."),
-    ("people walking over bridges", "town.md:7: Many people walk over the bridge each day."),
-    ("population of the city of Rome", "cities.csv:3: Rome,2800000"),
-    ("大桥是什么时候建成的", "zh.txt:1: 南京长江大桥于1968年建成通车。"), ("博物馆", "zh.txt:3: 博物馆周一闭馆。"),
-    ("PAINTERS", "town.md:8: The bridge is painted every ten years by the town's painters."),
-])  # fmt: skip
+@cases("tools/search")
 def test_the_best_line_is_found_and_shown_first_or_beside_its_neighbours(root: Path, query: str, line: str) -> None:
     assert line in search(root, query, limit=10).lines[:5]
     assert search(root, query, limit=1).lines == (line,)
@@ -81,13 +73,10 @@ def test_a_hit_is_shown_with_one_line_before_and_two_after(root: Path) -> None:
 
 
 def test_neighbours_that_overlap_are_one_block_and_the_best_block_is_first(root: Path) -> None:
-    (root / "a.md").write_text(
-        "\n".join(["heron", *"bcdefgh", "j heron", "k", "the heron and the otter", "m", "n", "o"])
-    )
-    assert [line.split(":")[1] for line in search(root, "heron otter", limit=50).lines] == [
-        *("8", "9", "10", "11", "12", "13"),
-        *("1", "2", "3"),
-    ]
+    lines = ["heron", *"bcdefgh", "j heron", "k", "the heron and the otter", "m", "n", "o"]
+    (root / "a.md").write_text("\n".join(lines))
+    shown = [line.split(":")[1] for line in search(root, "heron otter", limit=50).lines]
+    assert shown == [*("8", "9", "10", "11", "12", "13"), *("1", "2", "3")]
 
 
 def test_neighbours_stay_in_their_file(root: Path) -> None:
@@ -139,9 +128,7 @@ def test_chinese_runs_are_pairs() -> None:
     ("decide", "decided", 1.0), ("construct", "construction", HELD), ("bridge", "footbridge", HELD),
     ("storm", "thunderstorms", HELD),
 ])  # fmt: skip
-def test_a_word_that_holds_one_of_the_query_counts_less_than_the_same(
-    asked: str, written: str, how_well: float
-) -> None:
+def test_a_word_that_holds_one_of_the_query_counts_less(asked: str, written: str, how_well: float) -> None:
     match = Query(asked).match(written)
     assert match is not None
     assert match[1] == how_well

@@ -97,6 +97,7 @@ class Site:
 
     port: int = 0
     asked: list[str] = field(default_factory=list[str])
+    hosts: list[str] = field(default_factory=list[str])
 
     @property
     def pair(self) -> str:
@@ -108,6 +109,7 @@ class Site:
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         self.asked.append(request.path)
+        self.hosts.append(request.headers["Host"])
         match request.path:
             case "/to":
                 return web.Response(status=302, headers={"Location": request.query["where"]})
@@ -209,8 +211,8 @@ class TestANameThatChangesItsAnswer:
     ) -> None:
         resolve, asked = answering(["127.0.0.1"], ["127.0.0.99"])
         fetch = web_fetch_tool(allow_hosts=[f"name.test:{site.port}"], resolve=resolve, timeout_s=2)
-        assert not (await call(fetch, url=f"http://name.test:{site.port}/x")).is_error
-        assert (asked, heard) == ([f"name.test:{site.port}"], [site.connection])
+        assert not (await call(fetch, url=f"http://NAME.test:{site.port}/x")).is_error
+        assert (asked, heard, site.hosts) == ([f"name.test:{site.port}"], [site.connection], asked)
 
     async def test_with_the_next_page_it_is_checked_again(self, call: Call, site: Site, heard: list[str]) -> None:
         resolve, asked = answering(["127.0.0.1"], ["169.254.169.254"])
