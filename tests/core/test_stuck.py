@@ -114,7 +114,7 @@ def test_an_id_cannot_write_into_the_reason() -> None:
 
 def test_a_step_keeps_little_of_a_large_error() -> None:
     """adv-memory"""
-    step = record(NO_STEPS, CONFIG, "s", "ab " * 400_000).by_id["s"]
+    step = record(NO_STEPS, CONFIG, "s", "ab " * 400_000)["s"]
     assert step.last is not None
     assert len(step.last.text) <= 2_000
 

@@ -35,8 +35,7 @@ from surefoot.types.plan_events import OfPlan, OfStep
 from surefoot.types.reply import Parsed
 from surefoot.types.tools import ToolResult
 
-PROBE = "probe"
-"""Who settles a doubt when it is not a person."""
+PROBE = "probe"  # who settles a doubt when it is not a person
 
 
 def fold(given: Iterable[events.Event], start: State = EMPTY) -> State:

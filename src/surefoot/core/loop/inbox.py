@@ -20,17 +20,8 @@ from surefoot.core.plan.accept import PLAN, signature, waiting
 from surefoot.core.plan.child import give_up, open_calls, owner_of, owners
 from surefoot.core.state.state import Call, State
 from surefoot.core.text import json_text
+from surefoot.types import events as e
 from surefoot.types.dataclass import dataclass
-from surefoot.types.events import (
-    CallJudged,
-    DoubtSettled,
-    Event,
-    InStep,
-    IntentAnchored,
-    RunEnded,
-    RunNoted,
-    ValuesEndorsed,
-)
 from surefoot.types.guard import NO_GROUNDS, Grounds
 from surefoot.types.outcomes import Allow, Ask, Cancelled, Deny
 from surefoot.types.plan_events import PlanSigned
@@ -45,7 +36,7 @@ _TOO_LATE = "the question was not answered in time"
 class Said:
     """What a word comes to. Where it does not count, `problem` and `detail` say why; `events` are recorded anyway."""
 
-    events: tuple[Event, ...] = ()
+    events: tuple[e.Event, ...] = ()
     problem: Problem | None = None
     detail: str = ""
 
@@ -62,8 +53,8 @@ def asked_in(records: Iterable[Recorded]) -> Mapping[str, Asked]:
     """The questions about calls that a person was asked, by the ids of the calls."""
     found: dict[str, Asked] = {}
     for record in records:
-        event = record.event.event if isinstance(record.event, InStep) else record.event
-        if isinstance(event, CallJudged):
+        event = record.event.event if isinstance(record.event, e.InStep) else record.event
+        if isinstance(event, e.CallJudged):
             if isinstance(event.decision, Ask):
                 found[event.call_id] = Asked(record.at)
             elif event.by and event.call_id in found:
@@ -88,7 +79,7 @@ def events_of(word: Word, state: State, asked: Mapping[str, Asked], now_s: float
         case Cancel(by):
             return Said(cancelled(state, by))
         case Note(text, by):
-            return Said((RunNoted(text, by), *_more_words(state, text, today)))
+            return Said((e.RunNoted(text, by), *_more_words(state, text, today)))
         case Resume():
             return Said()
         case Settle(call_id, outcome, by, result, digest):
@@ -96,7 +87,7 @@ def events_of(word: Word, state: State, asked: Mapping[str, Asked], now_s: float
                 return wrong
             owner = owner_of(state, call_id)
             told = ToolResult(result, source=by, trust="trusted") if result else None
-            return Said(owner.wrap((DoubtSettled(call_id, outcome, by, told),)))
+            return Said(owner.wrap((e.DoubtSettled(call_id, outcome, by, told),)))
         case Approve() | Refuse():
             return _answered(state, asked, now_s, word, today)
         case Sign(version, verdict, by, reason):
@@ -157,10 +148,10 @@ def _answered(state: State, asked: Mapping[str, Asked], now_s: float, word: Appr
             return wrong
     ids = [call_id for call_id, _ in word.calls]
     no = expired(state, asked, now_s)
-    others = tuple(n for n in no if getattr(n.event if isinstance(n, InStep) else n, "call_id", "") not in ids)
+    others = tuple(n for n in no if getattr(n.event if isinstance(n, e.InStep) else n, "call_id", "") not in ids)
     if isinstance(word, Approve) and len(others) < len(no):
         return Said(no, "expired", too_late(state.run_id, ids[0]))
-    said: list[Event] = [*others]
+    said: list[e.Event] = [*others]
     for call in waiting(state):
         if call.id not in ids:
             continue
@@ -171,15 +162,15 @@ def _answered(state: State, asked: Mapping[str, Asked], now_s: float, word: Appr
             said += _signed(state, "revise" if word.reason.strip() else "rejected", word.by, word.reason, today)
         else:
             why = f"refused by {word.by}" + (f": {word.reason}" if word.reason else "")
-            said += owner.wrap((CallJudged(call.id, Deny(why), "person", word.by, grounds=_bound(call)),))
+            said += owner.wrap((e.CallJudged(call.id, Deny(why), "person", word.by, grounds=_bound(call)),))
     return Said(tuple(said))
 
 
-def _approval(state: State, call: Call, by: str) -> tuple[Event, ...]:
+def _approval(state: State, call: Call, by: str) -> tuple[e.Event, ...]:
     """A person's yes to exactly this call, the values that it makes theirs, and the foreign tool that it accepts."""
     if call.id == PLAN and state.planning is not None:
         return (PlanSigned(state.planning.version, "approved", by),)
-    allowed = CallJudged(call.id, Allow(), "person", by, grounds=_bound(call))
+    allowed = e.CallJudged(call.id, Allow(), "person", by, grounds=_bound(call))
     if state.gate is None or call.spec is None:
         return (allowed,)
     known, no = state.gate.known, state.gate.refused_values  # a no since the question was asked stays one
@@ -187,12 +178,12 @@ def _approval(state: State, call: Call, by: str) -> tuple[Event, ...]:
     shown = state.gate.shown.get(call.id, ())
     shown = tuple(one for one in shown if (one[0], one[2]) in its_own or (one[0], one[2]) not in no)
     values, tool = endorsed_by(known, call.spec, call.arguments, shown), accepted_by(known.config, call.spec)
-    return (allowed, ValuesEndorsed(call.id, values, by, tool)) if values or tool else (allowed,)
+    return (allowed, e.ValuesEndorsed(call.id, values, by, tool)) if values or tool else (allowed,)
 
 
 def _signed(
     state: State, verdict: Literal["approved", "rejected", "revise"], by: str, reason: str, today: str
-) -> tuple[Event, ...]:
+) -> tuple[e.Event, ...]:
     """A word about the plan. The reason of a no counts as the user's words, and another plan is asked for."""
     version = state.planning.version if state.planning is not None else 0
     if verdict != "revise":
@@ -200,7 +191,7 @@ def _signed(
     return (PlanSigned(version, "revise", by, reason), *_more_words(state, reason, today))
 
 
-def _more_words(state: State, words: str, today: str) -> tuple[IntentAnchored, ...]:
+def _more_words(state: State, words: str, today: str) -> tuple[e.IntentAnchored, ...]:
     """What the user says more, for the gate: with the words before it, as a later turn where there are several."""
     if state.earlier:
         return anchored(words, state.config, today, state)
@@ -211,7 +202,7 @@ def _bound(call: Call) -> Grounds:
     return Grounds(digest=call.digest) if call.digest else NO_GROUNDS
 
 
-def expired(state: State, asked: Mapping[str, Asked], now_s: float) -> tuple[Event, ...]:
+def expired(state: State, asked: Mapping[str, Asked], now_s: float) -> tuple[e.Event, ...]:
     """The refusal of every open question that has waited longer than the gate lets it; no answer is a no."""
     config = state.config.guard
     if config is None or state.gate is None:
@@ -222,7 +213,7 @@ def expired(state: State, asked: Mapping[str, Asked], now_s: float) -> tuple[Eve
         event
         for owner, call in asking
         if call.id in asked and now_s - asked[call.id].at > config.approval_timeout_s
-        for event in owner.wrap((CallJudged(call.id, no, EXPIRED, "time limit", grounds=_bound(call)),))
+        for event in owner.wrap((e.CallJudged(call.id, no, EXPIRED, "time limit", grounds=_bound(call)),))
     )
 
 
@@ -235,7 +226,7 @@ def due_at(state: State, asked: Mapping[str, Asked]) -> float | None:
     return min(at) + config.approval_timeout_s if at else None
 
 
-def cancelled(state: State, by: str) -> tuple[Event, ...]:
+def cancelled(state: State, by: str) -> tuple[e.Event, ...]:
     """The end of a run that somebody cancels: every open call is given up first."""
     given = (owner.wrap((give_up(call, state.elapsed_s),)) for owner, call in open_calls(state))
-    return (*chain.from_iterable(given), RunEnded(Cancelled(by)))
+    return (*chain.from_iterable(given), e.RunEnded(Cancelled(by)))

@@ -18,31 +18,9 @@ from surefoot.core.loop.read import read_reply
 from surefoot.core.plan.child import with_whole
 from surefoot.core.state.state import EMPTY, State
 from surefoot.core.view.shape import as_recorded
+from surefoot.types import events as e
 from surefoot.types import moves
 from surefoot.types.dataclass import dataclass, replace
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    ConventionsRead,
-    DoubtSettled,
-    DriverChanged,
-    Event,
-    InStep,
-    IntentAnchored,
-    ModelFailed,
-    ModelReplied,
-    ModelTraitLearnt,
-    PreHydrationComplete,
-    ReferencesFound,
-    RunEnded,
-    RunForked,
-    RunNoted,
-    RunResumed,
-    RunStarted,
-    ToolsSelected,
-    ToolsShortlisted,
-    ValuesEndorsed,
-)
 from surefoot.types.guard_events import BranchCommitted, HypothesesMade, JudgementMade, PerceptionSanitised
 from surefoot.types.inner import CallPaused
 from surefoot.types.outcomes import Cancelled
@@ -53,19 +31,19 @@ from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated, S
 class Replayed:
     """The events that came out of a replay, and the first record that came out differently (None: none did)."""
 
-    events: tuple[Event, ...]
+    events: tuple[e.Event, ...]
     state: State
     differs_at: int | None = None
-    expected: Event | None = None
-    got: Event | None = None
+    expected: e.Event | None = None
+    got: e.Event | None = None
 
 
-def replay(recorded: Sequence[Event]) -> Replayed:
+def replay(recorded: Sequence[e.Event]) -> Replayed:
     """Replay all records of a run. Costs O(records); makes no model and no tool call."""
     state = EMPTY
     under_way: frozenset[moves.Move] = frozenset()
-    due: list[Event] = []
-    out: list[Event] = []
+    due: list[e.Event] = []
+    out: list[e.Event] = []
     given = _external_records(recorded)
     is_opening, is_said = True, False
     for at, event in enumerate(recorded):
@@ -80,7 +58,7 @@ def replay(recorded: Sequence[Event]) -> Replayed:
             continue
         is_opening = _is_opening(event, after_opening=is_opening)
         # which tools are offered from here on, only whoever takes a run up decides
-        is_profiled = isinstance(event, ToolsSelected) and event.selection is None
+        is_profiled = isinstance(event, e.ToolsSelected) and event.selection is None
         if is_opening or is_profiled or at in given:
             under_way, due = frozenset(), []
         elif not due:
@@ -107,9 +85,9 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     return Replayed(tuple(out), state)
 
 
-def _next(state: State, under_way: frozenset[moves.Move]) -> tuple[frozenset[moves.Move], list[Event]]:
+def _next(state: State, under_way: frozenset[moves.Move]) -> tuple[frozenset[moves.Move], list[e.Event]]:
     """What is under way once all has begun that may, and what announces that."""
-    told: list[Event] = []
+    told: list[e.Event] = []
     for move in next_moves(state, under_way):
         told += announce(move, state)
         if isinstance(move, moves.WorldMove):
@@ -117,67 +95,67 @@ def _next(state: State, under_way: frozenset[moves.Move]) -> tuple[frozenset[mov
     return under_way, told
 
 
-def _is_opening(event: Event, *, after_opening: bool) -> bool:
+def _is_opening(event: e.Event, *, after_opening: bool) -> bool:
     """Whether a record belongs to those with which a run is begun or taken up, before the table of moves is asked."""
-    if isinstance(event, RunStarted | RunResumed | RunForked | DriverChanged):
+    if isinstance(event, e.RunStarted | e.RunResumed | e.RunForked | e.DriverChanged):
         return True
-    if after_opening and isinstance(event, IntentAnchored) and event.asking is None:
+    if after_opening and isinstance(event, e.IntentAnchored) and event.asking is None:
         return True
-    if isinstance(event, IntentAnchored) and event.asking is not None:
+    if isinstance(event, e.IntentAnchored) and event.asking is not None:
         return False  # a model was asked, which is a move
     if isinstance(event, ProposalMade):
         return after_opening and event.by == "developer"
-    return after_opening and isinstance(event, ToolsSelected | ModelTraitLearnt)
+    return after_opening and isinstance(event, e.ToolsSelected | e.ModelTraitLearnt)
 
 
-def _is_said(event: Event, *, after_said: bool) -> bool:
+def _is_said(event: e.Event, *, after_said: bool) -> bool:
     """Whether a person said it, or it is what follows from that; they may speak at any time."""
-    inner = event.event if isinstance(event, InStep) else event
+    inner = event.event if isinstance(event, e.InStep) else event
     match inner:
-        case CallJudged(by=by) | CallPaused(by=by):
+        case e.CallJudged(by=by) | CallPaused(by=by):
             return bool(by)
-        case DoubtSettled(by=by):
+        case e.DoubtSettled(by=by):
             return by != PROBE
-        case IntentAnchored(asking=None):
+        case e.IntentAnchored(asking=None):
             return after_said
         case _:
-            return isinstance(inner, PlanSigned | RunNoted | ValuesEndorsed)
+            return isinstance(inner, PlanSigned | e.RunNoted | e.ValuesEndorsed)
 
 
-def _is_outcome(event: Event, move: moves.Move) -> bool:
+def _is_outcome(event: e.Event, move: moves.Move) -> bool:
     match move:
-        case moves.Within(step_id, attempt, inner) if isinstance(event, InStep):
+        case moves.Within(step_id, attempt, inner) if isinstance(event, e.InStep):
             return (event.step_id, event.attempt) == (step_id, attempt) and _is_outcome(event.event, inner)
-        case moves.Think(step, role) if isinstance(event, ModelReplied):
+        case moves.Think(step, role) if isinstance(event, e.ModelReplied):
             return (event.step, event.role) == (step, role)
-        case moves.Think() | moves.Ask() if isinstance(event, ModelTraitLearnt):
+        case moves.Think() | moves.Ask() if isinstance(event, e.ModelTraitLearnt):
             return True
-        case moves.Think() | moves.Ask() if isinstance(event, ModelFailed):
+        case moves.Think() | moves.Ask() if isinstance(event, e.ModelFailed):
             return _may_fail(move)
         case _:
             return came_of(event, move)
 
 
 def _again(
-    state: State, event: Event, under_way: frozenset[moves.Move], due: list[Event]
-) -> tuple[Event | None, frozenset[moves.Move]]:
+    state: State, event: e.Event, under_way: frozenset[moves.Move], due: list[e.Event]
+) -> tuple[e.Event | None, frozenset[moves.Move]]:
     """What comes out where `event` was recorded, and what is under way after it."""
     if due:  # what is announced together is appended together, before anything can come back from the world
         return due[0], under_way
     match event:
-        case ModelReplied(step=step, role=role):
+        case e.ModelReplied(step=step, role=role):
             move = next(
                 (m for m in under_way if isinstance(m, moves.Think) and m.step == step and m.role == role), None
             )
             if move is None:
                 return None, under_way
             return _read_again(state, event, move), under_way - {move}
-        case ModelFailed():
+        case e.ModelFailed():
             move = next((m for m in under_way if _may_fail(m)), None)
             return (event, under_way - {move}) if move else (None, under_way)
-        case ModelTraitLearnt():  # the endpoint's own word, in place of a reply
+        case e.ModelTraitLearnt():  # the endpoint's own word, in place of a reply
             return event, frozenset(m for m in under_way if not _may_fail(m))
-        case InStep():
+        case e.InStep():
             # What comes out inside a running step; what is late comes out as it stands.
             child = state.planning.children.get(event.step_id) if state.planning is not None else None
             if child is None:
@@ -190,11 +168,11 @@ def _again(
             got, left = _again(with_whole(child, state), event.event, frozenset(mine), [])
             under_way -= {move for inner, move in mine.items() if inner not in left}
             return (replace(event, event=got) if got is not None else None), under_way  # pyright: ignore[reportArgumentType]  # of a step
-        case DoubtSettled(call_id):  # the attempt has come to nothing that anybody knows, and its probe has answered
+        case e.DoubtSettled(call_id):  # the attempt has come to nothing that anybody knows, and its probe has answered
             return event, under_way - {moves.Act(call_id), moves.Probe(call_id)}
-        case IntentAnchored(asking=None) | ProposalMade(by="developer"):
+        case e.IntentAnchored(asking=None) | ProposalMade(by="developer"):
             return event, under_way
-        case RunStarted() | RunResumed() | RunForked() | DriverChanged() | ToolsSelected():
+        case e.RunStarted() | e.RunResumed() | e.RunForked() | e.DriverChanged() | e.ToolsSelected():
             return event, under_way
         case _:
             made = next((m for m in under_way if came_of(event, m)), None)
@@ -206,21 +184,21 @@ def _may_fail(move: moves.Move) -> bool:
     return isinstance(move, moves.Think) or (isinstance(move, moves.Ask) and move.proposal is not None)
 
 
-def came_of(event: Event, move: moves.Move) -> bool:
+def came_of(event: e.Event, move: moves.Move) -> bool:
     """Whether an event is what came of a move that touches the world, but for a reply."""
     match move:
         case moves.Act(call_id):
-            return isinstance(event, CallEnded | CallPaused) and event.call_id == call_id
+            return isinstance(event, e.CallEnded | CallPaused) and event.call_id == call_id
         case moves.Probe(call_id):
-            return isinstance(event, DoubtSettled) and event.call_id == call_id
+            return isinstance(event, e.DoubtSettled) and event.call_id == call_id
         case moves.Find():
-            return isinstance(event, ReferencesFound)
+            return isinstance(event, e.ReferencesFound)
         case moves.Hydrate():
-            return isinstance(event, PreHydrationComplete)
+            return isinstance(event, e.PreHydrationComplete)
         case moves.ReadConventions(directory):
-            return isinstance(event, ConventionsRead) and event.directory == directory
+            return isinstance(event, e.ConventionsRead) and event.directory == directory
         case moves.Ask("anchor"):
-            return isinstance(event, IntentAnchored) and event.asking is not None
+            return isinstance(event, e.IntentAnchored) and event.asking is not None
         case moves.Ask("sanitise", about):
             return isinstance(event, PerceptionSanitised) and event.asking is not None and event.call_id == about
         case moves.Ask("judge", about):
@@ -231,10 +209,10 @@ def came_of(event: Event, move: moves.Move) -> bool:
             return isinstance(event, BranchCommitted) and event.asking is not None and event.decision.tree_id == about
         case moves.Ask(kind, about):
             return isinstance(event, ProposalMade) and (event.kind, event.about) == (kind, about)
-        case moves.Within(step_id, attempt, inner) if isinstance(event, InStep):
+        case moves.Within(step_id, attempt, inner) if isinstance(event, e.InStep):
             return (event.step_id, event.attempt) == (step_id, attempt) and came_of(event.event, inner)
         case moves.Shortlist():
-            return isinstance(event, ToolsShortlisted)
+            return isinstance(event, e.ToolsShortlisted)
         case moves.Wait(step_id, attempt):
             return isinstance(event, StepStarted) and (event.step_id, event.attempt) == (step_id, attempt)
         case moves.Evaluate(name):
@@ -243,7 +221,7 @@ def came_of(event: Event, move: moves.Move) -> bool:
             return False
 
 
-def _external_records(recorded: Sequence[Event]) -> frozenset[int]:
+def _external_records(recorded: Sequence[e.Event]) -> frozenset[int]:
     """The records that come out of no table: the reply that a run was begun with, and cancellations.
 
     Of a cancellation: the end, and before it the calls that it settled.
@@ -252,34 +230,34 @@ def _external_records(recorded: Sequence[Event]) -> frozenset[int]:
     for at in range(len(recorded) - 1, -1, -1):
         event = recorded[at]
         match event:
-            case RunEnded(Cancelled()):
+            case e.RunEnded(Cancelled()):
                 found.add(at)
-            case CallEnded(result=result) if at + 1 in found and result.source == "surefoot":
+            case e.CallEnded(result=result) if at + 1 in found and result.source == "surefoot":
                 if result.kind in ("cancelled", "in_doubt"):
                     found.add(at)
-            case InStep(event=CallEnded(result=result)) if at + 1 in found and result.source == "surefoot":
+            case e.InStep(event=e.CallEnded(result=result)) if at + 1 in found and result.source == "surefoot":
                 found.add(at)
-            case RunStarted(reasoner="once"):
+            case e.RunStarted(reasoner="once"):
                 found.add(at + 1)
             case _:
                 pass
     return frozenset(found)
 
 
-def _outcome_for(state: State, event: Event) -> Event | None:
+def _outcome_for(state: State, event: e.Event) -> e.Event | None:
     """What comes out for such a record: a cancellation settles open calls alone, and a reply is parsed anew."""
     match event:
-        case CallEnded(call_id):
+        case e.CallEnded(call_id):
             call = state.call(call_id)
             return event if call is not None and call.is_open else None
-        case ModelReplied(step=step, role=role) if role in state.speakers:
+        case e.ModelReplied(step=step, role=role) if role in state.speakers:
             return _read_again(state, event, moves.Think(step, role))
-        case RunEnded() | InStep():
+        case e.RunEnded() | e.InStep():
             return event
         case _:
             return None
 
 
-def _read_again(state: State, event: ModelReplied, move: moves.Think) -> ModelReplied:
+def _read_again(state: State, event: e.ModelReplied, move: moves.Think) -> e.ModelReplied:
     parsed = as_recorded(read_reply(state, move, event.message), event.parsed)
     return replace(event, parsed=parsed, mode=state.speakers[move.role].mode, want=move.want)

@@ -36,8 +36,7 @@ from surefoot.types.events import ModelFailed
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Think
 
-LONGEST_RAW = 2_000
-"""Characters of an untrusted result that a Thinker is shown with `thinker_sees="all"`."""
+LONGEST_RAW = 2_000  # characters of an untrusted result that a Thinker is shown with `thinker_sees="all"`
 
 _PROPOSAL = (
     "The Actor proposes this as the deliverable. If it solves the task, write TASK_DONE alone on a line, and it stands "

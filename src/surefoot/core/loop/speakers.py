@@ -27,18 +27,14 @@ from surefoot.types.moves import Move, Record, Think
 from surefoot.types.outcomes import Completed, CompletedPartial, Failed, Stopped
 from surefoot.types.plan_events import ReasoningStepCompleted, ReasoningStepViolated
 
-OUTPUT_SCHEMA = "output_schema"
-"""Why a run fails whose answer never came to be what was asked for."""
-
+OUTPUT_SCHEMA = "output_schema"  # why a run fails whose answer never came to be what was asked for
 LEAKS_UNTIL_LEARNT = 2
 MOST_OVERFLOWS = 2
 
 VIOLATIONS = "reasoning_violations"
 """Why a step without tools fails, and the run with it; a branch of words that was taken fails alone."""
 
-WITHOUT_TOOLS: frozenset[Want] = frozenset(("reasoning", "isolated"))
-"""What is asked for in a step without tools."""
-
+WITHOUT_TOOLS: frozenset[Want] = frozenset(("reasoning", "isolated"))  # what is asked for in a step without tools
 _DEFAULT = GuardConfig()
 
 M = TypeVar("M", bound=Move)

@@ -29,15 +29,9 @@ from surefoot.types.plan_events import PlanEdited, PlanMade, ProposalRefused
 from surefoot.types.reflection import AddRemediationSteps, RemediationStep, ReplanningStrategy
 from surefoot.types.tools import Catalogue
 
-MOST_FAULTS = 20
-"""Faults that a refusal lists; of further ones it tells the number."""
-
-LONGEST_FAULT = 200
-"""Characters of one fault that a refusal keeps."""
-
-PLAN = "plan"
-"""What the question about a plan is called, where those about calls have the id of the call."""
-
+MOST_FAULTS = 20  # faults that a refusal lists; of further ones it tells the number
+LONGEST_FAULT = 200  # characters of one fault that a refusal keeps
+PLAN = "plan"  # what the question about a plan is called, where those about calls have the id of the call
 T = TypeVar("T")
 
 

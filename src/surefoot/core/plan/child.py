@@ -36,9 +36,7 @@ from surefoot.types.tools import Catalogue, ResultKind, ToolResult, ToolSpec
 _REFERENCE = re.compile(r"\{\{\s*(\??)([A-Za-z0-9_-]+)((?:\.[^.{}\s]+)*)\s*\}\}")
 
 Limit = TypeVar("Limit", int | None, float | None)
-
-WHOLE = "output"
-"""The field that means the whole result, where it has no field of that name."""
+WHOLE = "output"  # the field that means the whole result, where it has no field of that name
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +147,8 @@ def fingerprint_of(step: PlanStep, parameters: Mapping[str, object], spec: ToolS
     return fingerprint(step.kind, step.instruction)
 
 
-WORDS = "step_words"
-"""The template of a step of words, where calls are no field of a request."""
-
-MOST_VALUE_CHARS = 1_000_000
-"""Characters of a tool step's result that are kept as a value for later steps."""
-
+WORDS = "step_words"  # the template of a step of words, where calls are no field of a request
+MOST_VALUE_CHARS = 1_000_000  # characters of a tool step's result that are kept as a value for later steps
 _WIRE_ID = "call_1_0"
 _BY_KIND: Mapping[ResultKind, tuple[StepErrorClass, str]] = {
     "timeout": ("timeout", "timeout"),

@@ -31,8 +31,7 @@ _REMARKS = frozenset(
 )
 """Refusals of a part, or of the engine's own: the proposal is decided about beside them."""
 
-_DECIDED: dict[str, object] = {"proposal": None, "tries": Tries(), "refusal": None}
-"""What a decision puts an end to."""
+_DECIDED: dict[str, object] = {"proposal": None, "tries": Tries(), "refusal": None}  # what a decision puts an end to
 
 
 def planning_of(task: Task, config: LoopConfig) -> Planning:

@@ -26,12 +26,8 @@ Object = Mapping[str, object]
 Schema = Mapping[str, object]
 T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
-
-MALFORMED = "malformed_json"
-"""The refusal of a reply that holds no complete object."""
-
-LONGEST_ID = 64
-"""Characters of the id of a step that somebody proposes: a name, and no room for a sentence."""
+MALFORMED = "malformed_json"  # the refusal of a reply that holds no complete object
+LONGEST_ID = 64  # characters of the id of a step that somebody proposes: a name, and no room for a sentence
 
 DECIDING: Mapping[ProposalKind, frozenset[str]] = {
     "select_initial": frozenset({"selected_tool_ids"}),
@@ -44,13 +40,9 @@ DECIDING: Mapping[ProposalKind, frozenset[str]] = {
 }
 """The fields from which something follows; an object within prose that has none of them speaks of something else."""
 
-_MOST_OBJECTS = 200
-"""Opening braces that are tried in one reply."""
-
+_MOST_OBJECTS = 200  # opening braces that are tried in one reply
 _SIGN = re.compile(r'\\.|["{}]', re.DOTALL)
-_OPENED = re.compile(r"""\{\s*(?:["'}]|[\w$-]+\s*:|\Z)""")
-"""How an object begins, or what somebody takes for one."""
-
+_OPENED = re.compile(r"""\{\s*(?:["'}]|[\w$-]+\s*:|\Z)""")  # how an object begins, or what somebody takes for one
 _FENCE = re.compile(r"\s*(?:```\s*\w*\s*)?")
 
 
@@ -159,8 +151,7 @@ class Field:
     schema: Schema | Literal["chapter", "texts"] | None = None
 
 
-Form = Mapping[str, Field]
-"""The fields of an object by name, in the order in which they are written."""
+Form = Mapping[str, Field]  # the fields of an object by name, in the order in which they are written
 
 
 def read_form(make: Callable[..., T], form: Form, given: Object, **own: object) -> T:

@@ -36,9 +36,7 @@ _LONGEST_ERROR = 1_000
 _LONGEST_PARAMETERS = 1_000
 _LONGEST_LINE = 160
 _SHORT = 200
-_LONGEST_ID = 64
-"""Bytes of each."""
-
+_LONGEST_ID = 64  # bytes of each
 _MOST_FIELDS = 12
 _MOST_REFUSALS = 20
 _FIELD = re.compile(r"[A-Za-z0-9_-]{1,40}")

@@ -49,11 +49,8 @@ from surefoot.types.reflection import SkipSteps
 ENGINE = "engine"
 """Who edits the plan where a limit has it done; such an edit is not a replan, so no limit of replans counts it."""
 
-STEP_LIMIT = "step_limit"
-"""Why a run is no whole success in which a step came to a limit at which it is skipped."""
-
-_LONGEST_RESULT = 300
-"""Characters of one result that are told where no model writes the answer."""
+STEP_LIMIT = "step_limit"  # why a run is no whole success in which a step came to a limit at which it is skipped
+_LONGEST_RESULT = 300  # characters of one result that are told where no model writes the answer
 
 _BETWEEN: frozenset[StepErrorClass] = frozenset({"transient", "timeout", "server"})
 """Errors of what lies between a tool and what it reaches: they say nothing about the step."""
@@ -173,7 +170,7 @@ def after_limit(state: State, planning: Planning) -> PlanEdited | Escalated | No
         return None
     asked = {one.step_id for one in state.asked}
     for name in planning.queue:
-        tried = state.tried.by_id.get(name)
+        tried = state.tried.get(name)
         if tried is None or tried.stop is None or name in asked:
             continue
         if config.on_limit_reached == LimitAction.SkipStep:
@@ -189,7 +186,7 @@ def same_error(record: StepRecord) -> tuple[ProposalRefused, StepLimitReached, E
     """R5: a step that has failed so often in one way is not thought about by itself any more."""
     name = record.step.step_id
     actor, cls, _ = record.signature
-    code = record.result.error.code if record.result is not None and record.result.error is not None else ""
+    code = record.error.code if record.error is not None else ""
     told = f"{actor} has failed {record.times_failed_so} times with {cls} {code}".rstrip()
     return (
         ProposalRefused("step_reflection", "step_retry_limit", f"{name}:{cls}", name),
@@ -248,7 +245,6 @@ def answer_without(planning: Planning, reason: str) -> str:
     if left := [one for one in records if one.status not in ("succeeded", "skipped", "superseded")]:
         lines.append("Not done:")
     for one in left:
-        error = one.result.error if one.result is not None else None
-        why = f" ({error.cls}: {error.code})" if error is not None else ""
+        why = f" ({one.error.cls}: {one.error.code})" if one.error is not None else ""
         lines.append(f"- {one.step.title}: {one.status.replace('_', ' ')}{why}")
     return "\n".join([*lines, *([f"The run is over because of: {reason}"] if reason else [])])

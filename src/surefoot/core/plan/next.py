@@ -46,10 +46,7 @@ from surefoot.types.progress import LimitAction
 
 Moves = tuple[Move, ...]
 Standing = Literal["approval", "in_doubt", ""]
-
-FIRST_WAIT_S = 0.5
-"""Seconds before the first retry by the engine; each further one waits twice as long."""
-
+FIRST_WAIT_S = 0.5  # seconds before the first retry by the engine; each further one waits twice as long
 _NAMED_FAILURES = ("auth", "bad_request", "context_overflow")
 _ENDED = ("succeeded", "skipped", "superseded")
 
@@ -158,7 +155,7 @@ class _Running:
                 self.limit = limit
                 return self._ended_by_limit()
             return (moves.Ask("overall_reflection", "", self.planning.stats.llm_calls),)
-        if state.tried.by_id and (follows := limits.after_limit(state, planning)) is not None:
+        if state.tried and (follows := limits.after_limit(state, planning)) is not None:
             is_early = isinstance(follows, PlanEdited) and not self._is_quiet()
             return tuple(self.started) if is_early else (Record((follows,)),)
         if told := self._reflection():
@@ -344,8 +341,7 @@ class _Running:
         for name in self.planning.due:
             record = self.planning.steps[name]
             if record.due == "wait" and name not in self.busy:
-                error = record.result.error if record.result is not None else None
-                asked_s = error.retry_after_s if error is not None else None
+                asked_s = record.error.retry_after_s if record.error is not None else None
                 wait_s = asked_s if asked_s is not None else FIRST_WAIT_S * 2**record.transient
                 self.started.append(Wait(name, record.attempt + 1, wait_s))
 

@@ -37,9 +37,7 @@ from surefoot.types.reflection import (
     TriggerOverallReflection,
 )
 
-_DISPUTED = 25
-"""Per cent between the model's figure of completion and the engine's."""
-
+_DISPUTED = 25  # per cent between the model's figure of completion and the engine's
 _VARYING = re.compile(r"(?:0x)?[0-9a-f]{6,}|[0-9]+", re.IGNORECASE)
 _AGREEING: Mapping[str, str] = {"parameter_error": "retry_with_params", "tool_error": "retry_with_tool"}
 

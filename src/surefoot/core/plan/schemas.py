@@ -25,19 +25,11 @@ from surefoot.types.plan import NON_EMPTY, ProposalKind, StepKind
 from surefoot.types.reflection import AddRemediationSteps
 from surefoot.types.tools import ToolSpec
 
-MOST_IDS = 100
-"""Names up to which they are listed; of more, any text will do."""
-
-MOST_BRANCHES = 12
-"""Tools up to which a decoder is held to the parameters of each."""
-
-_LONGEST_PARAMETERS = 4_000
-"""Characters of one tool's schema up to which it is written out."""
-
+MOST_IDS = 100  # names up to which they are listed; of more, any text will do
+MOST_BRANCHES = 12  # tools up to which a decoder is held to the parameters of each
+_LONGEST_PARAMETERS = 4_000  # characters of one tool's schema up to which it is written out
 _DEEP = 3
-_FEW_STEPS = 12
-"""Steps that a model may plan that fills in whatever it may: it does not stop by itself."""
-
+_FEW_STEPS = 12  # steps that a model may plan that fills in whatever it may: it does not stop by itself
 _MOST_TEXTS, _FEW_TEXTS = 6, 2
 _LONGEST_INSTRUCTION = 600
 

@@ -22,9 +22,7 @@ Phase = Literal["selecting", "decomposing", "running", "reselecting", "redecompo
 """What a planned run is about: choosing tools, planning, running the steps (with what is thought about them), and the
 first two once more, for a strategy that needs them."""
 
-BLOCKED: Cause = ("blocked", "", "")
-"""The cause of a round in which nothing can go on although nothing has failed."""
-
+BLOCKED: Cause = ("blocked", "", "")  # the cause of a round in which nothing can go on although nothing has failed
 _DONE: frozenset[StepStatus] = frozenset({"succeeded", "skipped"})
 _OPEN: frozenset[StepStatus] = frozenset({"pending", "failed"})
 
@@ -113,15 +111,19 @@ class StepRecord:
         return self.status in _DONE
 
     @property
+    def error(self) -> StepError | None:
+        """What the newest attempt failed at."""
+        return self.result.error if self.result is not None else None
+
+    @property
     def signature(self) -> Cause:
         """Of the newest failure; see `kind_of_failure`."""
-        error = self.result.error if self.result is not None else None
-        return kind_of_failure(self.step.tool_id or self.step.kind, error)
+        return kind_of_failure(self.step.tool_id or self.step.kind, self.error)
 
     @property
     def cause(self) -> Cause:
         """The cause of a round that begins at this step."""
-        return self.signature if self.result is not None and self.result.error is not None else BLOCKED
+        return self.signature if self.error is not None else BLOCKED
 
     @property
     def times_failed_so(self) -> int:
@@ -144,9 +146,7 @@ def kind_of_failure(actor: str, error: StepError | None) -> Cause:
     return (actor, error.cls, _NUMBER.sub("#", normal(error.message)) if is_told_by_words else error.code)
 
 
-_UNTOLD = frozenset({"", "error", "failed", "infrastructure"})
-"""Codes of ours for a failure that has none."""
-
+_UNTOLD = frozenset({"", "error", "failed", "infrastructure"})  # codes of ours for a failure that has none
 _NUMBER = re.compile(r"[0-9]+")
 
 

@@ -12,21 +12,10 @@ from hashlib import sha256
 from itertools import takewhile
 
 from surefoot.core.gate.roles import as_meant
+from surefoot.core.state import trail
 from surefoot.core.state.lookup import Lookup
 from surefoot.core.state.state import Call, DueLimit, Known, State, Turn
 from surefoot.core.state.stuck import NO_STEPS, Steps, ahead, count, denied, record_and_check, reset
-from surefoot.core.state.trail import (
-    NO_TRAIL,
-    SeenCall,
-    Trail,
-    blocked,
-    progress_note,
-    proposed,
-    round_ended,
-    silent,
-    standing,
-    turn,
-)
 from surefoot.core.state.turn import ACTOR, changed
 from surefoot.core.text import json_text
 from surefoot.types.events import StepLimitReached
@@ -143,12 +132,8 @@ def is_beside(state: State, call_id: str, steps: Mapping[str, State]) -> bool:
     )
 
 
-RULE = "stuck"
-"""Under which the gate denies a call that has come to its limit."""
-
-RUN = "run"
-"""The step that the run is as a whole: what goes in circles, or only talks."""
-
+RULE = "stuck"  # under which the gate denies a call that has come to its limit
+RUN = "run"  # the step that the run is as a whole: what goes in circles, or only talks
 _LONGEST_NAME = 64
 _DIGITS = 12
 _DEFAULT = StepIterationConfig()
@@ -190,7 +175,7 @@ def with_reply(state: State, made: Turn) -> State:
         return state
     silences = ("fault", "empty", *(() if state.reasoner == "mono" else ("no_step",)))
     if made.outcome in silences or (made.outcome == "calls" and not made.parsed.calls):
-        return _traced(state, silent(state.trail, state.seen - 1))
+        return _traced(state, trail.silent(state.trail, state.seen - 1))
     return _not_silent(state) if state.trail.silent else state
 
 
@@ -207,7 +192,7 @@ def _round_ended(state: State, made: Turn) -> State:
     told = json_text([instruction.text, instruction.input, instruction.tool])
     ended = [_trail_entry(call, call.result) for call in called if call.result is not None]
     report = made.parsed.final or made.parsed.content or made.message.content
-    return _traced(state, round_ended(state.trail, told, ended, report, state.seen - 1))
+    return _traced(state, trail.round_ended(state.trail, told, ended, report, state.seen - 1))
 
 
 def with_settled(state: State) -> State:
@@ -229,13 +214,13 @@ def with_settled(state: State) -> State:
         return _not_silent(state) if state.trail.silent else state
     ended = [_trail_entry(call, call.result) for call in asked if call.result is not None]
     is_blocked = is_blocked and all(isinstance(call.decision, Deny) for call in asked)
-    return _traced(state, (blocked if is_blocked else turn)(state.trail, config, ended, state.seen - 1))
+    return _traced(state, (trail.blocked if is_blocked else trail.turn)(state.trail, config, ended, state.seen - 1))
 
 
 def with_result(state: State, call: Call, result: ToolResult) -> State:
     """After a call has run: a failure is an attempt of its step, and a change begins every step anew."""
     if not result.is_error:
-        if state.tried is NO_STEPS:
+        if not state.tried:
             return state
         if call.spec is not None and call.spec.effect != "read":
             return changed(state, tried=NO_STEPS)
@@ -280,7 +265,7 @@ def answered(state: State, call_id: str, *, is_refused: bool) -> State:
     A limit that stands by a person's word leaves its step stopped, and ends a run that goes in circles.
     """
     meant = next((one for one in state.asked if one.step_id == call_id), None)
-    state = changed(state, trail=NO_TRAIL, asked=tuple(one for one in state.asked if one is not meant))
+    state = changed(state, trail=trail.NO_TRAIL, asked=tuple(one for one in state.asked if one is not meant))
     if meant is not None and is_refused:
         return changed(state, stuck=_reason(meant)) if meant.pattern in _CIRCLES else state
     call = state.call(call_id)
@@ -292,7 +277,7 @@ def answered(state: State, call_id: str, *, is_refused: bool) -> State:
 def anew(state: State) -> State:
     """After somebody has taken up a run that ended because it was stuck: what came before is not a sign any more."""
     known = _without_failures(state)
-    return changed(state, trail=NO_TRAIL, tried=NO_STEPS, limit_due=(), asked=(), stuck="", known=known)
+    return changed(state, trail=trail.NO_TRAIL, tried=NO_STEPS, limit_due=(), asked=(), stuck="", known=known)
 
 
 def verdict(state: State, call: Call) -> StepDecision:
@@ -300,13 +285,13 @@ def verdict(state: State, call: Call) -> StepDecision:
     config = config_of(state)
     if not config.enabled:
         return CONTINUE
-    if state.tried.by_id or not config.max_reattempts_per_step:
+    if state.tried or not config.max_reattempts_per_step:
         sign = ahead(state.tried, config, step_of(call))
         if sign.decision != "continue":
             return sign
     if not state.trail.entries:
         return CONTINUE
-    return proposed(state.trail, config, [c.trail_key for c in state.calls if c.fault is None])
+    return trail.proposed(state.trail, config, [c.trail_key for c in state.calls if c.fault is None])
 
 
 def _without_failures(state: State) -> Lookup[str, Known]:
@@ -318,13 +303,13 @@ def _reason(event: StepLimitReached) -> str:
     return "stuck" if event.kind == "stuck" else "step limit"
 
 
-def _trail_entry(call: Call, result: ToolResult) -> SeenCall:
+def _trail_entry(call: Call, result: ToolResult) -> trail.SeenCall:
     whole = (
         "told" if call.known and call.is_told_once else result.outcome or result.blob or ""
     )  # that it was not made is news
     text = "" if whole or call.rule == RULE else result.content  # that refusal counts, and so never reads the same
     polling = call.spec is not None and call.spec.polling
-    return SeenCall(call.name, call.trail_key, not result.is_error, text, whole, polling)
+    return trail.SeenCall(call.name, call.trail_key, not result.is_error, text, whole, polling)
 
 
 def _not_silent(state: State) -> State:
@@ -335,21 +320,21 @@ def _decided(state: State, step_id: str, tried: Steps, decision: StepDecision) -
     """A step's limit is due once, when it is reached; the model is told once that errors come round."""
     state = changed(state, tried=tried)
     if decision.decision == "correct" and state.turn is not None:
-        return state.with_turn(progress_note=progress_note(decision))
+        return state.with_turn(progress_note=trail.progress_note(decision))
     if decision.decision != "stop" or not decision.first:
         return state
     return changed(state, limit_due=(*state.limit_due, DueLimit(step_id, count(tried, step_id), decision)))
 
 
-def _traced(state: State, trail: Trail) -> State:
+def _traced(state: State, now: trail.Trail) -> State:
     """With the trail as it is now. A circle is told once, when it is noticed: what a role sees only grows."""
     config = config_of(state)
-    sign = standing(trail, config)
+    sign = trail.standing(now, config)
     if sign.decision == "continue":
-        return changed(state, trail=trail)
-    if standing(state.trail, config).decision == "continue":
-        state = state.with_turn(progress_note=progress_note(sign))
+        return changed(state, trail=now)
+    if trail.standing(state.trail, config).decision == "continue":
+        state = state.with_turn(progress_note=trail.progress_note(sign))
     due = state.limit_due
     if sign.decision == "stop" and not state.stuck and not any(one.step_id == RUN for one in (*due, *state.asked)):
         due = (*due, DueLimit(RUN, len(sign.evidence), sign))
-    return changed(state, trail=trail, limit_due=due)
+    return changed(state, trail=now, limit_due=due)

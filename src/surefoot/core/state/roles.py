@@ -39,8 +39,7 @@ GUARD = "guard"
 """The role of a model that is asked for the stages of the guard alone; without one the model that leads is asked."""
 PLANNER = "planner"
 """The role of a model that is asked for proposals about a plan alone; without one the run's own is asked."""
-PREFETCH = "prefetch"
-"""The role of the turn in which calls are made before anybody has spoken."""
+PREFETCH = "prefetch"  # the role of the turn in which calls are made before anybody has spoken
 
 ROLES: Mapping[str, tuple[str, ...]] = {
     "react": (SOLO,),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.state.lookup import History, Lookup
 from surefoot.core.state.plans import Escalation, Loops, Phase, PlanRecord, Shortlist, StepRecord, Tries
-from surefoot.core.state.stuck import NO_STEPS, Steps
+from surefoot.core.state.stuck import Step, Steps
 from surefoot.core.state.trail import NO_TRAIL, Trail
 from surefoot.core.state.turn import Call, DueLimit, Known, SpeakerState, Turn, changed
 from surefoot.types import events
@@ -198,7 +198,7 @@ class State:
     failure: events.ModelFailed | None = None
     has_cut_result: bool = False
     trail: Trail = NO_TRAIL
-    tried: Steps = NO_STEPS
+    tried: Steps = field(default_factory=Lookup[str, Step])
     limit_due: tuple[DueLimit, ...] = ()
     asked: tuple[events.StepLimitReached, ...] = ()
     found: events.ReferencesFound | None = None

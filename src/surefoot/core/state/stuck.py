@@ -12,11 +12,10 @@ from __future__ import annotations
 from surefoot.core.state import trail
 from surefoot.core.state.lookup import Lookup
 from surefoot.core.text.look import likeness, normal
-from surefoot.types.dataclass import dataclass, field, replace
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.progress import CONTINUE, StepDecision, StepIterationConfig
 
-_LEAST_PERIOD_OF_FAILURES = 2
-"""One error after itself is asked about by likeness, not as a circle."""
+_LEAST_PERIOD_OF_FAILURES = 2  # one error after itself is asked about by likeness, not as a circle
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +38,26 @@ class Step:
     stop: StepDecision | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """The steps of a run by their ids. Each function gives a new one; a step takes at most some 3 kB."""
+Steps = Lookup[str, Step]
+"""The steps of a run by their ids; a step takes at most some 3 kB."""
 
-    by_id: Lookup[str, Step] = field(default_factory=Lookup[str, Step])
-
-
-NO_STEPS = Steps()
+NO_STEPS: Steps = Lookup()
 _NEW = Step()
 
 
 def begin(steps: Steps, step_id: str) -> Steps:
     """The step begins, or begins anew: nothing counted, no error, no stop."""
-    return _with(steps, step_id, _NEW)
+    return steps.plus({step_id: _NEW})
 
 
 def reset(steps: Steps, step_id: str) -> Steps:
     """Nothing is known of the step any more, as when it succeeds."""
-    return Steps(Lookup({each: step for each, step in steps.by_id.items() if each != step_id}))
+    return Lookup({each: step for each, step in steps.items() if each != step_id})
 
 
 def count(steps: Steps, step_id: str) -> int:
     """The failed attempts; 0 for a step that is not known."""
-    return steps.by_id.get(step_id, _NEW).count
+    return steps.get(step_id, _NEW).count
 
 
 def record(
@@ -70,7 +65,7 @@ def record(
 ) -> Steps:
     """Count a failed attempt and keep its error, and decide nothing. `call`: `call_digest` of what failed, if known."""
     failure = Failure(normal(error), call, number)
-    return _with(steps, step_id, _failed(steps.by_id.get(step_id, _NEW), config, failure))
+    return steps.plus({step_id: _failed(steps.get(step_id, _NEW), config, failure)})
 
 
 def record_and_check(
@@ -89,9 +84,9 @@ def record_and_check(
     does the limit; and a circle of errors is told, denied and stopped as `core/state/trail.py` has it.
     The same error of another call is a search, not a loop. `number` is the place of the failure in the journal.
     """
-    step = steps.by_id.get(step_id, _NEW)
+    step = steps.get(step_id, _NEW)
     if step.stop is not None:
-        return _with(steps, step_id, replace(step, count=step.count + 1)), step.stop
+        return steps.plus({step_id: replace(step, count=step.count + 1)}), step.stop
     if infrastructure:
         return steps, CONTINUE
     failure = Failure(normal(error), call, number)
@@ -108,7 +103,7 @@ def record_and_check(
 
 def check(steps: Steps, config: StepIterationConfig, step_id: str) -> tuple[Steps, StepDecision]:
     """The stop of the step, if there is one or the limit is reached; else go on."""
-    step = steps.by_id.get(step_id, _NEW)
+    step = steps.get(step_id, _NEW)
     if step.stop is not None:
         return steps, step.stop
     limit = _limit_reached(step, config, step_id) if config.enabled else None
@@ -120,13 +115,13 @@ def ahead(steps: Steps, config: StepIterationConfig, step_id: str) -> StepDecisi
     _, decision = check(steps, config, step_id)
     if decision.decision == "stop" or not config.enabled:
         return decision
-    sign = _circle(steps.by_id.get(step_id, _NEW), config, step_id)
+    sign = _circle(steps.get(step_id, _NEW), config, step_id)
     return replace(sign, decision="block") if sign.strictness else CONTINUE
 
 
 def denied(steps: Steps, config: StepIterationConfig, step_id: str, *, number: int = 0) -> tuple[Steps, StepDecision]:
     """An attempt was refused because of `ahead`: a circle of errors it continues by one; a limit is told of it."""
-    step = steps.by_id.get(step_id, _NEW)
+    step = steps.get(step_id, _NEW)
     failures = trail.repeated(step.failures, config, number, least_period=_LEAST_PERIOD_OF_FAILURES)
     if step.stop is not None or failures is step.failures:
         return check(steps, config, step_id)
@@ -138,10 +133,10 @@ def observe(
     steps: Steps, config: StepIterationConfig, step_id: str, call: trail.SeenCall, *, number: int = 0
 ) -> tuple[Steps, StepDecision]:
     """A call of the step has ended, well or badly: is it going in circles?"""
-    step = steps.by_id.get(step_id, _NEW)
+    step = steps.get(step_id, _NEW)
     watched = replace(step, turns=trail.turn(step.turns, config, (call,), number))
     if step.stop is not None:
-        return _with(steps, step_id, watched), step.stop
+        return steps.plus({step_id: watched}), step.stop
     return _decided(steps, step_id, watched, trail.standing(watched.turns, config, who=_step_name(step_id)))
 
 
@@ -178,12 +173,8 @@ def _limit_reached(step: Step, config: StepIterationConfig, step_id: str) -> Ste
 def _decided(steps: Steps, step_id: str, step: Step, decision: StepDecision) -> tuple[Steps, StepDecision]:
     """The stop is kept for whoever asks again; only who hears it now hears it first."""
     if decision.decision != "stop":
-        return _with(steps, step_id, step), decision
-    return _with(steps, step_id, replace(step, stop=decision)), replace(decision, first=True)
-
-
-def _with(steps: Steps, step_id: str, step: Step) -> Steps:
-    return Steps(steps.by_id.plus({step_id: step}))
+        return steps.plus({step_id: step}), decision
+    return steps.plus({step_id: replace(step, stop=decision)}), replace(decision, first=True)
 
 
 def _step_name(step_id: str) -> str:

@@ -13,18 +13,10 @@ from surefoot.types.outcomes import Cancelled, Completed, CompletedPartial, Stop
 from surefoot.types.plan_events import PlanSigned, ProposalMade
 from surefoot.types.ports import RunFilter, RunSummary
 
-HEAD_CHARS = 200
-"""How much of a task and of an answer is shown."""
-
-LEAST_SEARCHED = 3
-"""From how many characters on a text is looked for anywhere."""
-
-_SUMMARY_LAG = 32
-"""How many records what is kept of a driven run may be behind."""
-
-_SUMMARY_AGE_S = 1.0
-"""What lists show of a driven run is at most so old, if anything has happened since."""
-
+HEAD_CHARS = 200  # how much of a task and of an answer is shown
+LEAST_SEARCHED = 3  # from how many characters on a text is looked for anywhere
+_SUMMARY_LAG = 32  # how many records what is kept of a driven run may be behind
+_SUMMARY_AGE_S = 1.0  # what lists show of a driven run is at most so old, if anything has happened since
 _WORDS = (events.CallJudged, CallPaused, events.DoubtSettled, events.ValuesEndorsed, PlanSigned)
 _NOBODY = ("", "probe", "developer")
 

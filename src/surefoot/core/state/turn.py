@@ -25,8 +25,7 @@ length · text without a step · text that announces a call and makes none · no
 the model or a content filter."""
 
 
-ACTOR = "actor"
-"""The role of the one of two models that calls tools (`core/state/roles.py` has the others)."""
+ACTOR = "actor"  # the role of the one of two models that calls tools (`core/state/roles.py` has the others)
 
 MOST_ATTEMPTS = 3
 """Attempts of one call after which only a person lets it run again: it may be what ends the process each time."""
@@ -212,8 +211,7 @@ class DueLimit:
     decision: StepDecision
 
 
-MOST_TRAITS = 30
-"""Traits learnt in one go after which an endpoint is not asked any more."""
+MOST_TRAITS = 30  # traits learnt in one go after which an endpoint is not asked any more
 
 
 @dataclass(frozen=True)

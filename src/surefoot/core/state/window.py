@@ -14,16 +14,10 @@ from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.messages import ModelMessage, Usage
 from surefoot.types.tools import Catalogue, ToolSpec
 
-READ_RESULT = "read_result"
-"""The tool that reads on in a result that was cut or folded."""
-
-TRAIT = "context_tokens"
-"""Trait: how many tokens a request and its reply may have together."""
-
+READ_RESULT = "read_result"  # the tool that reads on in a result that was cut or folded
+TRAIT = "context_tokens"  # trait: how many tokens a request and its reply may have together
 _BYTES_A_TOKEN = 4
-_FRAME = 4
-"""Tokens of a message beside its texts: its role, and where it begins and ends."""
-
+_FRAME = 4  # tokens of a message beside its texts: its role, and where it begins and ends
 _FOR_THE_REPLY = 1 / 8
 _HIGH, _LOW = 0.85, 0.55
 """Shares of the rest: over the high one old results are folded until the low one, so that a prompt cache lives on."""

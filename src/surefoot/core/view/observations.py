@@ -109,11 +109,8 @@ _NOT_AGAIN = (
     "call it again only to do it once more. Its result was:)\n"
 )
 
-DIGEST_CHARS = 150
-"""Characters of a folded text that are still shown."""
-
-LONGEST_ARGUMENT = 400
-"""Characters up to which a text in the arguments of an old call is never folded."""
+DIGEST_CHARS = 150  # characters of a folded text that are still shown
+LONGEST_ARGUMENT = 400  # characters up to which a text in the arguments of an old call is never folded
 
 
 def render_outcome(call: Call, offered: Catalogue, form: Form, frame: Frame = NO_FRAME) -> str:

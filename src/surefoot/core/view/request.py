@@ -53,9 +53,7 @@ from surefoot.types.tools import Catalogue
 Show = Callable[[int, int], Rendered]
 """What a role is shown of a turn: of its place from 0 on, and a level as `Fit.level` has it."""
 
-KEPT_WHOLE = 3
-"""The last turns, which are folded only when nothing else helps."""
-
+KEPT_WHOLE = 3  # the last turns, which are folded only when nothing else helps
 _RESULTS, _ARGUMENTS, _TURNS = range(3)
 
 
@@ -117,14 +115,12 @@ ANSWER_SCHEMA = "answer_schema"
 """Trait: whether native replies are held to the schema of an answer. "beside_tools": yes, and they may call tools all
 the same; "no": it was refused; else only where no tool is on offer, since on most servers one bars the other."""
 
-LOOK_FIRST = "early_answers"
-"""Trait: "yes" says that the model answers before it has looked, if it may."""
+LOOK_FIRST = "early_answers"  # trait: "yes" says that the model answers before it has looked, if it may
 
 REQUIRED_ONLY = "optional_arguments"
 """Trait: "no" says that the model fills in whatever it may, and is better shown what is required or asked for."""
 
-_LINE_TOKENS = 20
-"""Room for the line about turns that are not shown."""
+_LINE_TOKENS = 20  # room for the line about turns that are not shown
 
 
 def own_turns(state: State) -> Show:

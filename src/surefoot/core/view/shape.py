@@ -20,8 +20,7 @@ from surefoot.types.messages import ModelMessage
 from surefoot.types.reply import Fault, FaultKind, Parsed
 from surefoot.types.tools import Catalogue, ToolSpec
 
-MOST_TOLD = 5
-"""Faults of an output that a model is told of at once."""
+MOST_TOLD = 5  # faults of an output that a model is told of at once
 
 OTHER_SHAPE: frozenset[FaultKind] = frozenset({"invalid_output", "invalid_value"})
 """What is wrong with an answer that is not what was asked for: its form, or what its type says of its values."""
@@ -101,15 +100,9 @@ def as_recorded(parsed: Parsed, recorded: Parsed) -> Parsed:
     return without_answer(parsed, fault) if parsed.error is None and fault and fault.kind == "invalid_value" else parsed
 
 
-REPEATS = "repeats"
-"""Trait: "yes" says that the model asks once more for what it has done, if it may."""
-
-MAX_THOUGHT_CHARS = 200
-"""The spec allows 400; in 200 the embedded model says what it needs, and rambles less."""
-
-MAX_BRANCHES = 12
-"""Above this many tools the step is asked for in two requests: the name, then its arguments."""
-
+REPEATS = "repeats"  # trait: "yes" says that the model asks once more for what it has done, if it may
+MAX_THOUGHT_CHARS = 200  # the spec allows 400; in 200 the embedded model says what it needs, and rambles less
+MAX_BRANCHES = 12  # above this many tools the step is asked for in two requests: the name, then its arguments
 ANSWER = "Final Answer"
 
 IN_WORDS = 12

@@ -33,13 +33,9 @@ RECOMMENDED_THOUGHT = "guard/recommended_thought"
 RULE = "judge"
 MOST_CONSTRAINTS = 12
 MOST_STEPS = 8
-LONGEST_WORDS = 4_000
-"""Characters of the user's words that a stage reads."""
-
+LONGEST_WORDS = 4_000  # characters of the user's words that a stage reads
 LONGEST_CALL = 4_000
-LONGEST_ARGUMENTS = 2_000
-"""Characters of the arguments of a branch that are shown."""
-
+LONGEST_ARGUMENTS = 2_000  # characters of the arguments of a branch that are shown
 LONGEST_REASON = 200
 MOST_VALUES = 20
 

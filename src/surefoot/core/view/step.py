@@ -27,8 +27,7 @@ from surefoot.types.tools import Catalogue, Trust
 PROMPT_OF: Mapping[StepKind, str] = {"agent": "step_agent", "reasoning": "step_reasoning", "response": "step_response"}
 """The template of what each kind of step is told."""
 
-ISOLATED = "step_isolated"
-"""The system text of an isolated call."""
+ISOLATED = "step_isolated"  # the system text of an isolated call
 
 MOST_INPUT_CHARS = 4_000
 """Characters of one input that is repeated in what a step is told; the whole stands in the conversation."""
@@ -36,9 +35,7 @@ MOST_INPUT_CHARS = 4_000
 MOST_GOAL_CHARS = 4_000
 """Characters of what a model has planned as the goal of a step; a developer's own plan is told as it is."""
 
-MOST_INPUTS_CHARS = 100_000
-"""Characters of all inputs together, where no window is known."""
-
+MOST_INPUTS_CHARS = 100_000  # characters of all inputs together, where no window is known
 _NO_TOOLS = Catalogue()
 _NOT_BEGUN = Choosing()
 
@@ -200,8 +197,7 @@ def in_view(state: State) -> tuple[tuple[str, ...], Trust]:
     return tuple(found), "untrusted" if "untrusted" in found.values() else "trusted"
 
 
-_WITH_CALLS = ("any", "reasoning")
-"""What was asked for in a reply whose calls are answered, each by its id."""
+_WITH_CALLS = ("any", "reasoning")  # what was asked for in a reply whose calls are answered, each by its id
 
 
 def outcome_of(state: State, event: ModelReplied) -> Outcome:

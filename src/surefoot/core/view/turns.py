@@ -45,12 +45,8 @@ from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.outcomes import Deny
 from surefoot.types.task import Task
 
-LONGEST_IDENTIFIER = 64
-"""Characters of a text value that may pass: an identifier, not a sentence."""
-
-LONGEST_WORD = 24
-"""Letters that may pass without being spelt out in the type."""
-
+LONGEST_IDENTIFIER = 64  # characters of a text value that may pass: an identifier, not a sentence
+LONGEST_WORD = 24  # letters that may pass without being spelt out in the type
 _TOOLS = "{tools}"
 _INPUT = "{input}"
 
@@ -217,12 +213,8 @@ def step_in_words(state: State, number: str) -> str:
 
 LONGEST_NUMBER = 9
 _NAMELESS = "unnamed"
-
-LONGEST_REMINDER = 400
-"""Characters of a task that is repeated under each observation in schema mode."""
-
-_MOST_NAMES = 12
-"""Tools up to which those not called yet are named."""
+LONGEST_REMINDER = 400  # characters of a task that is repeated under each observation in schema mode
+_MOST_NAMES = 12  # tools up to which those not called yet are named
 
 _FITS = 0.3
 """The part of the best score from which on a tool fits a task: in BFCL 99 % of those needed do, 14 % of the others."""
