@@ -318,12 +318,16 @@ async def within(
     the work at once. What is left counts as an attempt at the call of that `key`. `name` is for the log.
     """
     loop = asyncio.get_running_loop()
-    made = _Made(loop.create_future())
+    made, since_s = _Made(), loop.time()
     task = asyncio.Task(made.by(work), loop=loop)
     asyncio._unregister_task(task)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # told in "Extending asyncio"
-    timer = loop.call_later(limit_s, made.stop, task, grace_s)
+    timer: asyncio.TimerHandle | None = None
     try:
-        outcome = await made.ended
+        await asyncio.sleep(0)  # the task has its first turn, in which most tools end
+        if made.outcome is _RUNNING:
+            made.ended = loop.create_future()
+            timer = loop.call_at(since_s + limit_s, made.stop, task, grace_s)
+            await made.ended
     except asyncio.CancelledError:
         if made.outcome is _RUNNING:  # this task is cancelled, and the work with it
             made.ended = loop.create_future()
@@ -334,11 +338,12 @@ async def within(
                 if made.outcome in (_RUNNING, _LEFT):
                     _leave(task, name, key)
             raise
-        outcome = made.outcome
     finally:
-        timer.cancel()
+        if timer is not None:
+            timer.cancel()
         if task.done() and not task.cancelled():
             task.exception()  # an interrupt inside of it has left the loop already; nobody has to be told again
+    outcome = made.outcome
     if outcome is _LEFT:
         _leave(task, name, key)
         raise Late(is_left=True)
@@ -358,8 +363,8 @@ class _Made:
 
     __slots__ = ("ended", "is_stopped", "outcome")
 
-    def __init__(self, ended: asyncio.Future[object]) -> None:
-        self.ended = ended
+    def __init__(self) -> None:
+        self.ended: asyncio.Future[None] | None = None
         self.outcome: object = _RUNNING
         self.is_stopped = False
 
@@ -382,8 +387,8 @@ class _Made:
 
     def over(self, outcome: object) -> None:
         self.outcome = outcome
-        if not self.ended.done():
-            self.ended.set_result(outcome)
+        if self.ended is not None and not self.ended.done():
+            self.ended.set_result(None)
 
 
 def _leave(task: asyncio.Task[object], name: str, key: str) -> None:

@@ -71,7 +71,8 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
             return (event,)
         case message, requests:
             pass
-    message = replace(message, usage=part.settings.priced(message.usage))
+    if (priced := part.settings.priced(message.usage)) is not message.usage:
+        message = replace(message, usage=priced)
     took_s = round(time.monotonic() - since_s, 6)
     parsed = read_reply(state, move, message)
     if world.shape and (answer := answer_in(state, move, parsed)) and (told := world.shape.faults(answer)):
