@@ -1,7 +1,7 @@
 """An answer of a type: `Agent(output=…)` gives values in every call mode, the same however a run is taken up."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, assert_type
@@ -13,11 +13,12 @@ from typing_extensions import TypedDict
 from cases import cases
 from plan_kit import step
 from records import events_of
-from surefoot import Agent, LoopConfig, MemoryJournal, NoAnswer, PlanStep, Run, Task, UsageError, tool
+from surefoot import Agent, Budget, LoopConfig, MemoryJournal, NoAnswer, PlanStep, Run, Task, UsageError, tool
 from surefoot.core.view.shape import FINISH
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.testing.world import plan
-from surefoot.types.messages import CallMode, ModelMessage
+from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
+from surefoot.types.ports import Tool
 
 pytestmark = pytest.mark.anyio
 
@@ -69,6 +70,31 @@ def finish(value: Mapping[str, object]) -> ModelMessage:
     return calls((FINISH, value))
 
 
+def delivered(output: str) -> str:
+    return f"<deliverable>\n<final_output>{output}</final_output>\n</deliverable>\nTASK_DONE"
+
+
+def step_of(answer: object) -> Scripted:
+    return {"thought": "t", "action": "Final Answer", "action_input": answer}
+
+
+async def run_of(
+    *said: Scripted | FunctionModel,
+    tools: Sequence[Tool] = (),
+    mode: CallMode = "native",
+    task: str | Task = "go",
+    **options: Any,
+) -> tuple[Run, Sequence[ModelRequest]]:
+    """A run that replays, of an agent that answers with a `Trip` if it is not told otherwise, and its requests."""
+    given = said[0] if isinstance(said[0], FunctionModel) else None
+    model = given or ScriptedModel([one for one in said if not isinstance(one, FunctionModel)], modes=(mode,))
+    store = MemoryJournal()
+    options.setdefault("output", Trip)
+    run = await Agent(model, tools, journal=store, **options).run(task)
+    await events_of(store, run.id)
+    return run, model.requests
+
+
 @pytest.mark.parametrize(
     ("output", "answer", "value"),
     [
@@ -89,45 +115,41 @@ async def test_each_type_is_given_in_each_mode(
     value: object,
     mode: CallMode,
 ) -> None:
-    replies: dict[CallMode, Scripted] = {
-        "native": finish(answer),
-        "schema": {"thought": "t", "action": "Final Answer", "action_input": answer},
-        "text": f"Final Answer: {json.dumps(answer)}",
-    }
-    run = await Agent(ScriptedModel([replies[mode]], modes=(mode,)), output=output).run("plan it")
+    written = json.dumps(answer)
+    replies = {"native": finish(answer), "schema": step_of(answer), "text": f"Final Answer: {written}"}
+    run, _ = await run_of(replies[mode], mode=mode, output=output)
     assert (run.status, run.output) == ("completed", value)
 
 
-async def test_without_a_type_the_output_is_the_text() -> None:
-    assert (await Agent(ScriptedModel(["171"])).run("add up")).output == "171"
-    assert (await Agent(ScriptedModel(["171"]), output=str).run("add up")).output == "171"
+@pytest.mark.parametrize("output", [None, str])
+async def test_without_a_type_the_output_is_the_text(output: type[str] | None) -> None:
+    assert (await run_of("171", output=output))[0].output == "171"
 
 
-async def test_a_wire_that_holds_replies_is_given_the_schema_and_others_a_tool() -> None:
-    beside = {"json_schema": "yes", "answer_schema": "beside_tools"}
-    for traits, tools, is_held in (
-        (beside, [distance], True),
+@pytest.mark.parametrize(
+    ("traits", "tools", "is_held"),
+    [
+        ({"json_schema": "yes", "answer_schema": "beside_tools"}, [distance], True),
         ({"json_schema": "yes"}, [distance], False),
         ({"json_schema": "yes"}, [], True),
         ({}, [distance], False),
         ({}, [], False),
-    ):
-        model = ScriptedModel([json.dumps(TRIP)], modes=("native",), traits=traits)
-        run = await Agent(model, tools, output=Trip).run("plan it")
-        asked = model.requests[0]
-        assert run.output == VALUE
-        assert (asked.schema is not None) == is_held
-        assert (FINISH in asked.tools.names) == (not is_held)
+    ],
+)
+async def test_a_wire_that_holds_replies_is_given_the_schema_and_others_a_tool(
+    traits: Mapping[str, str], tools: Sequence[Tool], is_held: bool
+) -> None:
+    model = FunctionModel(lambda _: json.dumps(TRIP), modes=("native",), traits=traits)
+    run, (asked,) = await run_of(model, tools=tools)
+    assert run.output == VALUE
+    assert (asked.schema is not None, FINISH in asked.tools.names) == (is_held, not is_held)
 
 
 async def test_an_answer_beside_another_call_does_not_count() -> None:
     both = calls((FINISH, SHORT), ("distance", {"city": "Rome"}))
-    model = ScriptedModel([both, finish(TRIP)], modes=("native",))
-    store = MemoryJournal()
-    run = await Agent(model, [distance], output=Trip, journal=store).run("plan it")
+    run, asked = await run_of(both, finish(TRIP), tools=[distance])
     assert (run.output, run.calls) == (VALUE, 1)
-    assert "answer after the results" in model.requests[1].messages[-1].content
-    await events_of(store, run.id)
+    assert "answer after the results" in asked[1].messages[-1].content
 
 
 @cases("typed_answers")
@@ -136,44 +158,31 @@ async def test_what_the_type_refuses_is_told_and_asked_for_again(
     bad: Mapping[str, object], told: str, *, is_called: bool
 ) -> None:
     said = finish(bad) if is_called else json.dumps(bad)
-    store = MemoryJournal()
-    model = ScriptedModel([said, finish(TRIP)], modes=("native",))
-    run = await Agent(model, output=Trip, journal=store).run("plan it")
+    run, asked = await run_of(said, finish(TRIP))
     assert run.output == VALUE
-    assert told in model.requests[1].messages[-1].content
-    assert "Rome" in model.requests[1].messages[-2].content or "3" in model.requests[1].messages[-2].content
-    await events_of(store, run.id)
-
-    run = await Agent(ScriptedModel([said, said], modes=("native",)), output=Trip, journal=store).run("plan it")
+    *_, before, last = asked[1].messages
+    assert told in last.content
+    assert "Rome" in before.content or "3" in before.content
+    run, _ = await run_of(said, said)
     assert (run.status, run.reason, run.answer) == ("failed", "output_schema", "")
     assert told in run.detail
-    await events_of(store, run.id)
     with pytest.raises(NoAnswer, match=told):
         _ = run.output
 
 
 async def test_a_call_for_the_answer_that_can_be_read_is_not_cut() -> None:
-    whole = replace(finish(TRIP), finish_reason="length")
-    run = await Agent(ScriptedModel([whole], modes=("native",)), output=Trip).run("plan it")
+    run, _ = await run_of(replace(finish(TRIP), finish_reason="length"))
     assert (run.status, run.output) == ("completed", VALUE)
 
 
-async def test_a_failed_run_goes_on_when_it_is_resumed() -> None:
-    store = MemoryJournal()
-    model = ScriptedModel([finish(SHORT), finish(SHORT), finish(TRIP)], modes=("native",))
-    agent = Agent(model, output=Trip, journal=store)
+async def test_a_run_keeps_its_output_however_it_is_taken_up() -> None:
+    store, said = MemoryJournal(), [finish(one) for one in (SHORT, SHORT, TRIP, TRIP)]
+    agent = Agent(ScriptedModel(said, modes=("native",)), output=Trip, journal=store)
     run = await agent.run("plan it")
     assert run.status == "failed"
-    run = await agent.resume(run.id)
-    assert run.output == VALUE
+    for _ in range(2):
+        assert (await agent.resume(run.id)).output == VALUE
     await events_of(store, run.id)
-
-
-async def test_forked_and_resumed_a_run_keeps_its_output() -> None:
-    store = MemoryJournal()
-    agent = Agent(ScriptedModel([finish(TRIP), finish(TRIP)], modes=("native",)), output=Trip, journal=store)
-    run = await agent.run("plan it")
-    assert (await agent.resume(run.id)).output == VALUE
     assert (await agent.fork(run.id, 1)).output == VALUE
     untyped = Agent(ScriptedModel([finish(SHORT)], modes=("native",)), journal=store)
     assert (await untyped.fork(run.id, 1)).answer  # its shape is on record, its type is not
@@ -190,22 +199,12 @@ async def test_a_run_that_was_begun_without_the_type_takes_it_when_it_is_taken_u
 
 @pytest.mark.parametrize("mode", ["native", "schema"])
 async def test_the_answer_of_a_given_plan_has_its_type(mode: CallMode) -> None:
-    task = Task(
-        "Go.",
-        steps=(
-            PlanStep("think", kind="reasoning", instruction="Think."),
-            PlanStep("say", kind="response", instruction="Say."),
-        ),
-    )
-    written = {"thought": "t", "action": "Final Answer", "action_input": TRIP} if mode == "schema" else TRIP
-    store = MemoryJournal()
-    run = await Agent(ScriptedModel(["Rome.", written], modes=(mode,)), output=Trip, journal=store).run(task)
-    assert run.output == VALUE
-    await events_of(store, run.id)
-    never = Agent(FunctionModel(lambda _: "Rome.", modes=(mode,)), output=Trip, journal=store)
-    run = await never.run(task)
+    think = PlanStep("think", kind="reasoning", instruction="Think.")
+    task = Task("Go.", steps=(think, PlanStep("say", kind="response", instruction="Say.")))
+    written: Scripted = step_of(TRIP) if mode == "schema" else dict(TRIP)
+    assert (await run_of("Rome.", written, mode=mode, task=task))[0].output == VALUE
+    run, _ = await run_of(FunctionModel(lambda _: "Rome.", modes=(mode,)), task=task)
     assert (run.status, run.reason, run.detail[:13]) == ("failed", "output_schema", "it is no JSON")
-    await events_of(store, run.id)
 
 
 @pytest.mark.parametrize(("last", "ending"), [(SHORT, ("failed", "output_schema")), (TRIP, ("completed", ""))])
@@ -213,21 +212,15 @@ async def test_a_plan_that_repairs_itself_is_held_to_the_type(
     last: Mapping[str, object], ending: tuple[str, str]
 ) -> None:
     made = plan(step("far", "distance", city="Rome"))
-    store = MemoryJournal()
-    model = ScriptedModel([made, json.dumps(SHORT), json.dumps(last)], modes=("native",))
-    run = await Agent(model, [distance], output=Trip, reasoner="plan", journal=store).run("plan it")
+    run, asked = await run_of(made, json.dumps(SHORT), json.dumps(last), tools=[distance], reasoner="plan")
     assert (run.status, run.reason) == ending
     assert ("one stop makes no trip" in run.detail) == (run.status == "failed")
-    assert "stops: one stop makes no trip" in model.requests[-1].messages[-1].content
-    await events_of(store, run.id)
+    assert "stops: one stop makes no trip" in asked[-1].messages[-1].content
 
 
 @pytest.mark.parametrize("reasoner", ["mono", "dual"])
 async def test_a_deliverable_has_the_type_of_its_final_output(reasoner: str) -> None:
-    said = [
-        f"<deliverable>\n<final_output>{json.dumps(one)}</final_output>\n</deliverable>\nTASK_DONE"
-        for one in (SHORT, TRIP)
-    ]
+    said = [delivered(json.dumps(one)) for one in (SHORT, TRIP)]
     thinker = ScriptedModel(["<instruction>plan it</instruction>", "TASK_DONE"], modes=("text",))
     actor = ScriptedModel(["I have planned it."] * (reasoner == "dual") + said)
     model = {"thinker": thinker, "actor": actor} if reasoner == "dual" else actor
@@ -246,18 +239,16 @@ async def test_a_finish_tool_of_ones_own_gives_what_was_asked_for() -> None:
         return sum
 
     schema = {"type": "object", "properties": {"sum": {"type": "integer", "minimum": 9}}, "required": ["sum"]}
-    model = ScriptedModel([finish({"sum": 1}), finish({"sum": 171})], modes=("native",))
-    run = await Agent(model, [done], config=LoopConfig(output_schema=schema)).run("add up")
+    said, config = [finish({"sum": number}) for number in (1, 171)], LoopConfig(output_schema=schema)
+    run, asked = await run_of(*said, tools=[done], output=None, config=config)
     assert (run.status, run.answer, run.calls) == ("completed", '{"sum":171}', 2)
-    assert "must be at least 9" in model.requests[1].messages[-1].content
+    assert "must be at least 9" in asked[1].messages[-1].content
 
 
 async def test_a_nested_type_leads_its_references_to_the_root_of_a_step() -> None:
-    step = {"thought": "t", "action": "Final Answer", "action_input": TRIP}
-    model = ScriptedModel([step], modes=("schema",))
-    run = await Agent(model, [distance], output=Trip).run("plan it")
+    run, asked = await run_of(step_of(TRIP), tools=[distance], mode="schema")
     assert run.output == VALUE
-    schema = model.requests[0].schema or {}
+    schema = asked[0].schema or {}
     assert "Stop" in str(schema["$defs"])
     assert "'$defs':" not in str(schema["anyOf"])
 
@@ -276,19 +267,12 @@ _ROOTS: list[tuple[dict[str, object], object, object]] = [
 
 
 @pytest.mark.parametrize("mode", ["native", "schema"])
-@pytest.mark.parametrize(
-    ("shape", "bad", "good"),
-    _ROOTS,
-)
+@pytest.mark.parametrize(("shape", "bad", "good"), _ROOTS)
 async def test_a_shape_that_leads_to_its_own_root_does_so_wherever_it_is_put(
     mode: CallMode, shape: dict[str, object], bad: object, good: object
 ) -> None:
-    said = [
-        json.dumps(one) if mode == "native" else {"thought": "t", "action": "Final Answer", "action_input": one}
-        for one in (bad, good)
-    ]
-    model = ScriptedModel(said, modes=(mode,))
-    run = await Agent(model, [distance], output=shape).run("plan it")
+    said = [json.dumps(one) if mode == "native" else step_of(one) for one in (bad, good)]
+    run, _ = await run_of(*said, tools=[distance], mode=mode, output=shape)
     assert (run.status, run.requests, json.loads(run.answer)) == ("completed", 2, good)
 
 
@@ -350,3 +334,76 @@ def test_the_type_of_the_output_is_known_without_a_run() -> None:
     with pytest.raises(NoAnswer, match="stuck"):
         _ = run.output
     assert isinstance(Agent[Trip](ScriptedModel([]), output=Trip), Agent)
+
+
+# a shape that is on record alone: one correction, then the run has failed
+
+
+SHAPE: Mapping[str, object] = {
+    "type": "object",
+    "properties": {"sum": {"type": "integer"}},
+    "required": ["sum"],
+    "additionalProperties": False,
+}
+GOOD, BAD = '{"sum": 171}', '{"sum": "many"}'
+
+
+def shaped(**config: Any) -> dict[str, Any]:
+    return {"output": None, "config": LoopConfig(output_schema=SHAPE, **config)}
+
+
+@cases("output_schema")
+async def test_another_shape_is_corrected_once(reasoner: str, mode: CallMode, good: str, bad: str) -> None:
+    run, asked = await run_of(bad, good, reasoner=reasoner, mode=mode, **shaped())
+    assert run.status == "completed"
+    assert '"sum": 171' in run.deliverable.output
+    assert "does not have the shape" in asked[1].messages[-1].content
+    assert '"sum":{"type":"integer"}' in asked[0].system
+    run, _ = await run_of(bad, bad, good, reasoner=reasoner, mode=mode, **shaped())
+    assert (run.status, run.reason, run.answer) == ("failed", "output_schema", "")
+    assert run.detail
+
+
+async def test_references_lead_into_the_schema_and_whole_numbers_are_exact() -> None:
+    of = {"sum": {"type": "integer", "maximum": 2**80}, "parts": {"items": {"$ref": "#"}}}
+    tree = {"type": "object", "properties": of, "required": ["sum"]}
+    part = {"type": "object", "properties": {"sum": {"type": "integer"}}}
+    listed = {"type": "object", "properties": {"parts": {"items": {"$ref": "#/definitions/Part"}}}}
+    for schema, good, bad in (
+        (tree, f'{{"sum": {2**70}, "parts": [{{"sum": 1}}]}}', '{"sum": 1, "parts": [{}]}'),
+        ({**listed, "definitions": {"Part": part}}, '{"parts": [{"sum": 1}]}', '{"parts": [{"sum": "many"}]}'),
+    ):
+        run, _ = await run_of(bad, good, output=schema)
+        assert (run.requests, run.output) == (2, json.loads(good))
+
+
+async def test_in_schema_mode_the_answer_is_held_to_the_shape() -> None:
+    run, asked = await run_of(step_of(json.loads(GOOD)), mode="schema", **shaped())
+    assert run.answer == GOOD
+    assert "'sum': {'type': 'integer'}" in str(asked[0].schema)
+    parts = dict.fromkeys(("task_objective", "task_context", "key_reasoning_points"), "a")
+    said = step_of({**parts, "final_output": json.loads(GOOD)})
+    run, _ = await run_of(said, reasoner="mono", mode="schema", **shaped(deliverable="required"))
+    assert (run.status, run.deliverable.output) == ("completed", '{"sum":171}')
+
+
+async def test_reports_of_an_actor_have_no_shape_and_what_it_delivers_has() -> None:
+    thinker = ScriptedModel(["<instruction>add up</instruction>", "TASK_DONE"], modes=("text",))
+    actor = ScriptedModel(["I have added up.", delivered(BAD), delivered(GOOD)])
+    agent = Agent({"thinker": thinker, "actor": actor}, reasoner="dual", config=LoopConfig(output_schema=SHAPE))
+    run = await agent.run("add up")
+    assert (run.status, run.deliverable.output, run.requests) == ("completed", GOOD, 5)
+    assert "JSON that fits" not in thinker.requests[0].system
+
+
+@cases("output_schema")
+async def test_the_shape_holds_at_a_limit_too(last: str, ending: tuple[str, str, str]) -> None:
+    run, _ = await run_of(calls(("nope", {})), last, **shaped(budget=Budget(max_steps=2)))
+    assert (run.status, run.reason, run.answer) == ending
+    assert ("(steps)" in run.detail) == (run.status == "failed")
+
+
+async def test_more_corrections_can_be_asked_for() -> None:
+    wrong = [f'{{"sum": "{word}"}}' for word in ("none", "some", "many")]
+    run, asked = await run_of(*wrong, GOOD, **shaped(output_repairs=3))
+    assert (run.status, run.answer, len(asked)) == ("completed", GOOD, 4)
