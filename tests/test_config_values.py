@@ -4,6 +4,7 @@ import copy
 import pickle
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import pytest
@@ -187,32 +188,30 @@ def test_a_field_that_a_profile_has_not_is_told_by_its_name() -> None:
     assert copy.copy(pickle.loads(pickle.dumps(ToolProfile(["a"])))) == ToolProfile(include=["a"])  # noqa: S301 - ours
 
 
-@pytest.mark.parametrize("kind", [ToolProfile, StepIterationConfig, PreHydrationConfig], ids=lambda kind: kind.__name__)
-def test_json_of_another_shape_or_with_an_unknown_field_is_refused(
-    kind: type[ToolProfile] | type[StepIterationConfig] | type[PreHydrationConfig],
-) -> None:
+@each("kind", [ToolProfile, StepIterationConfig, PreHydrationConfig])
+def test_json_of_another_shape_or_with_an_unknown_field_is_refused(kind: Kind) -> None:
     for data in (None, 3, "x", [], [1], {"nope": 1}, {1: 2}, {None: None}):
         with pytest.raises(ConfigError):
             kind.from_json(data)
 
 
-@pytest.mark.parametrize("given", [None, 3, {"temperature": 0}, {"solo": {"temperature": 0}}, {"solo": None}])
-def test_settings_of_a_model_are_refused_where_they_are_given(given: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^settings=.*: give a ModelSettings"):
-        Agent(ScriptedModel([]), settings=given)
+DUAL = partial(DualModelReasoner, ScriptedModel([]))
+TOLD = {
+    "settings": "give a ModelSettings",
+    "guard": r"give True, or a GuardConfig such as GuardConfig\(mode=",
+    "config": "give a LoopConfig, or leave it out",
+}
 
 
-@pytest.mark.parametrize("given", ["enforce", {"mode": "enforce"}, 1])
-def test_what_is_no_guard_is_refused_with_the_form_of_one(given: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^guard=.*: give True, or a GuardConfig such as GuardConfig\(mode="):
-        Agent(ScriptedModel([]), guard=given)
-
-
-@pytest.mark.parametrize("given", [None, {"repair": "strict"}, LoopConfig])
-def test_what_is_no_configuration_is_refused_where_it_is_given(given: Any) -> None:
-    model = ScriptedModel(["done"])
-    for made in (Agent, MonoModelReasoner, ModelService):
-        with pytest.raises(ConfigError, match=r"^config=.*: give a LoopConfig, or leave it out"):
-            made(model, config=given)
-    with pytest.raises(ConfigError, match=r"^config="):
-        DualModelReasoner(model, model, config=given)
+@each(
+    ("made", "name", "values"),
+    [
+        (Agent, "settings", (None, 3, {"temperature": 0}, {"solo": {"temperature": 0}}, {"solo": None})),
+        (Agent, "guard", ("enforce", {"mode": "enforce"}, 1)),
+        *((made, "config", (None, {}, LoopConfig)) for made in (Agent, MonoModelReasoner, ModelService, DUAL)),
+    ],
+)
+def test_what_is_no_configuration_is_refused_where_it_is_given(made: Any, name: str, values: Values) -> None:
+    for given in values:
+        with pytest.raises(ConfigError, match=rf"^{name}=.*: {TOLD[name]}"):
+            made(ScriptedModel([]), **{name: given})

@@ -1,10 +1,11 @@
 """Rules in files: whatever cannot be read as it is meant stops what would have used it."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from cases import cases
+from cases import cases, each
 from surefoot import Agent, GuardConfig, LoopConfig, MemoryJournal, tool
 from surefoot.core.text.json import pin_of
 from surefoot.runtime.rules import cedar_of, declared_of, rules_of
@@ -48,12 +49,7 @@ def test_a_file_gives_its_rules_in_order(file: Path) -> None:
     assert [(one.tool, one.expires_at, one.when[0].arg) for one in standing] == [("pay", "2026-12-31", "to")]
 
 
-def test_an_empty_file_has_no_rules(file: Path) -> None:
-    file.write_text("")
-    assert rules_of(str(file)) == ((), ())
-
-
-@pytest.mark.parametrize(
+@each(
     ("written", "said"),
     [
         ("[[rule]", "not valid TOML"),
@@ -63,39 +59,33 @@ def test_an_empty_file_has_no_rules(file: Path) -> None:
         ("[[rules]]\nid = 'a'", "a file of rules has no such table"),
         (MAIL + MAIL, "rule 'mail-stays-in-house': id='mail-stays-in-house': there is another one"),
         (MAIL.replace('"deny"', '"allow"'), "rule 'mail-stays-in-house': then='allow': choose deny or ask"),
-        (
-            MAIL.replace("not_matches", "unlike"),
-            "rule 'mail-stays-in-house': unlike='*@example.org': unknown key",
-        ),
+        (MAIL.replace("not_matches", "unlike"), "rule 'mail-stays-in-house': unlike='*@example.org': unknown key"),
         (MAIL + "[[rule]]\nwhen = { tool = 'x' }\nthen = 'ask'", "rule 2: id=None: it is missing"),
         (RENT.replace('tool = "pay"', 'tool = "*"'), "standing 'rent': tool='*': name exactly one tool"),
     ],
 )
 def test_what_cannot_be_meant_names_the_file_and_the_rule(file: Path, written: str, said: str) -> None:
     file.write_text(written)
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError, match=re.escape(said)) as told:
         rules_of(file)
     assert str(file) in str(told.value)
-    assert said in str(told.value)
 
 
 def test_a_file_that_is_not_there_or_no_text_is_told(file: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
-        rules_of(file)
-    file.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="cannot be read"):
-        rules_of(file)
+    for written in (None, b"\xff\xfe"):
+        if written is not None:
+            file.write_bytes(written)
+        with pytest.raises(ConfigError, match="cannot be read"):
+            rules_of(file)
 
 
-def test_a_file_of_policies_is_looked_at_before_it_is_used(tmp_path: Path) -> None:
-    file = tmp_path / "policies.cedar"
+def test_a_file_of_policies_is_looked_at_before_it_is_used(file: Path) -> None:
     file.write_text("permit(principal, action, resource);", encoding="utf-8-sig")
     assert cedar_of(file) == "permit(principal, action, resource);"
     for broken in ("permit(principal);", ""):
         file.write_text(broken)
-        with pytest.raises(ConfigError) as told:
+        with pytest.raises(ConfigError, match=re.escape(str(file))):
             cedar_of(file)
-        assert str(file) in str(told.value)
 
 
 def test_a_file_of_rules_says_what_tools_are(file: Path) -> None:
@@ -103,13 +93,8 @@ def test_a_file_of_rules_says_what_tools_are(file: Path) -> None:
     declared = declared_of(file)
     assert declared == {"look_up": Declared("read", directory=True, identity=("label",))}
     spec = declared["look_up"].of(ToolSpec("look_up", "", {}, private=True))
-    assert (spec.effect, spec.declared, spec.idempotent, spec.directory, spec.private) == (
-        "read",
-        True,
-        True,
-        True,
-        True,
-    )
+    assert spec.effect == "read"
+    assert all((spec.declared, spec.idempotent, spec.directory, spec.private))
     read = ToolSpec("ship", "", {}, "read", idempotent=True, private=True)
     written = Declared("write", private=False).of(read)
     assert (written.effect, written.may_repeat, written.private) == ("write", False, False)
@@ -130,15 +115,12 @@ async def buy(part: str, count: int, to: str = "") -> str:
     return f"{count} {part} {to}"
 
 
+RULE = '[[rule]]\nid = "r"\nthen = "ask"\nwhen = '
 MISNAMED = {
     '[tools.byu]\napproval = "always"': "the rules declare 'byu', but no tool here is called that",
-    '[[rule]]\nid = "r"\nthen = "deny"\nwhen = {tool = "byu"}': (
-        "rule 'r' is about 'byu', but no tool here is called that"
-    ),
-    '[[rule]]\nid = "r"\nthen = "ask"\nwhen = {tool = "b*", arg = "cuont", above = 3}': (
-        "rule 'r' is about a parameter 'cuont', which no tool that it names has"
-    ),
-    '[[rule]]\nid = "r"\nthen = "ask"\nwhen = {tool = "b*", arg = "count", above = 3}': "",
+    f'{RULE}{{tool = "byu"}}': "rule 'r' is about 'byu', but no tool here is called that",
+    f'{RULE}{{tool = "b*", arg = "cuont"}}': "rule 'r' is about a parameter 'cuont', which no tool that it names has",
+    f'{RULE}{{tool = "b*", arg = "count"}}': "",
     '[tools.buy]\napproval = "always"': "",
 }
 

@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import inspect
 import pickle
-from types import NoneType
 from typing import get_type_hints
 
 import orjson
@@ -98,13 +97,7 @@ def test_nothing_can_be_set_or_deleted(made: object) -> None:
 def test_its_signature_tells_types_and_defaults_as_the_standard_one() -> None:
     ours, theirs = inspect.signature(Slotted), inspect.signature(Standard)
     assert str(ours) == str(theirs)
-    assert get_type_hints(Slotted.__init__) == {
-        "one": int,
-        "two": str,
-        "many": list[int],
-        "seen": int,
-        "return": NoneType,
-    }
+    assert get_type_hints(Slotted.__init__) == get_type_hints(Standard.__init__)
 
 
 def test_a_plain_subclass_has_attributes_of_its_own() -> None:
