@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
 
 from cases import cases
 from records import events_of
-from surefoot import Agent, Budget, LoopConfig, MemoryJournal, SqliteJournal, Task, UsageError, replay, tool
+from surefoot import Agent, Budget, LoopConfig, MemoryJournal, SqliteJournal, Task, UsageError, tool
 from surefoot.core.loop.fold import fold
 from surefoot.testing.journals import Crash, CrashingStore, Operation
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
-from surefoot.types.messages import ModelMessage, ModelRequest
+from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -44,42 +44,27 @@ def is_prefix(one: Sequence[ModelMessage], other: Sequence[ModelMessage]) -> boo
 
 
 @pytest.mark.parametrize("mode", ["native", "text", "schema"])
-async def test_a_turn_sees_what_was_said_and_done_before_it_with_the_same_beginning(mode: str) -> None:
-    said: Sequence[Scripted] = {
-        "native": [
-            calls(("score", {"name": "Alice"})),
-            "Alice has 50.",
-            calls(("score", {"name": "Bob"})),
-            "Bob has 30.",
-        ],
-        "text": [
-            'Thought: look\nAction: score\nAction Input: {"name": "Alice"}',
-            "Thought: known\nFinal Answer: Alice has 50.",
-            'Thought: look\nAction: score\nAction Input: {"name": "Bob"}',
-            "Thought: known\nFinal Answer: Bob has 30.",
-        ],
-        "schema": [
-            '{"thought": "look", "action": "score", "action_input": {"name": "Alice"}}',
-            '{"thought": "known", "action": "Final Answer", "action_input": "Alice has 50."}',
-            '{"thought": "look", "action": "score", "action_input": {"name": "Bob"}}',
-            '{"thought": "known", "action": "Final Answer", "action_input": "Bob has 30."}',
-        ],
-    }[mode]
+async def test_a_turn_sees_what_was_said_and_done_before_it_with_the_same_beginning(mode: CallMode) -> None:
+    said: list[Scripted] = []
+    for name, answer in (("Alice", "Alice has 50."), ("Bob", "Bob has 30.")):
+        step = {"thought": "look", "action": "score", "action_input": {"name": name}}
+        last = {"thought": "known", "action": "Final Answer", "action_input": answer}
+        both: dict[CallMode, tuple[Scripted, Scripted]] = {
+            "native": (calls(("score", {"name": name})), answer),
+            "text": (
+                f'Thought: look\nAction: score\nAction Input: {{"name": "{name}"}}',
+                f"Thought: known\nFinal Answer: {answer}",
+            ),
+            "schema": (step, last),
+        }
+        said += both[mode]
     model = ScriptedModel(said)
-    agent = Agent(model, [score], call_mode=mode)  # pyright: ignore[reportArgumentType]  # of the three
-    chat = agent.chat("marks")
-    first = await chat.send("What has Alice?")
-    second = await chat.send("And Bob?")
-    assert (first.id, first.answer, second.id, second.answer) == (
-        "marks-0001",
-        "Alice has 50.",
-        "marks-0002",
-        "Bob has 30.",
-    )
-    one, two, three, four = model.requests
-    assert is_prefix(one.messages, two.messages)
-    assert is_prefix(two.messages, three.messages)
-    assert is_prefix(three.messages, four.messages)
+    chat = Agent(model, [score], call_mode=mode).chat("marks")
+    first, second = [await chat.send(words) for words in ("What has Alice?", "And Bob?")]
+    assert (first.id, first.answer) == ("marks-0001", "Alice has 50.")
+    assert (second.id, second.answer) == ("marks-0002", "Bob has 30.")
+    assert all(is_prefix(one.messages, other.messages) for one, other in pairwise(model.requests))
+    one, _, three, four = model.requests
     assert one.system == four.system
     assert words(three)[-1].endswith("And Bob?")
     assert any("Alice has 50." in text for text in words(three))
@@ -96,39 +81,21 @@ async def test_a_chat_is_found_again_by_its_id_and_its_turns_replay_to_the_same(
         assert (run.id, run.answer) == (f"c-000{number}", f"answer {number}")
     store = SqliteJournal(tmp_path / "j.db")
     for number in range(1, 4):
-        records, wrong = await store.read_recorded(f"c-000{number}")
-        events = [record.event for record in records]
-        again = replay(events)
-        assert (wrong, again.differs_at, again.state) == ("", None, fold(events))
-        assert (again.state.run_id, again.state.usage.total_tokens) == (f"c-000{number}", 30)
-    listed = {one.run_id: one for one in await store.runs()}
+        state = fold(await events_of(store, f"c-000{number}"))
+        assert (state.run_id, state.usage.total_tokens) == (f"c-000{number}", 30)
+    third = next(one for one in await store.runs() if one.run_id == "c-0003")
     await store.aclose()
-    third = listed["c-0003"]
-    assert (third.task, third.answer, third.status, third.requests, third.calls) == (
-        "question 3",
-        "answer 3",
-        "completed",
-        2,
-        1,
-    )
-    assert third.parent == "c-0002"
-    assert third.usage.total_tokens == 30
+    assert (third.task, third.answer, third.status, third.parent) == ("question 3", "answer 3", "completed", "c-0002")
+    assert (third.requests, third.calls, third.usage.total_tokens) == (2, 1, 30)
 
 
-async def test_the_same_call_is_made_anew_in_a_later_turn() -> None:
-    look = calls(("score", {"name": "Bob"}))
-    model = ScriptedModel([look, "30", look, "still 30"])
-    chat = Agent(model, [score]).chat()
-    runs = [await chat.send("Bob?"), await chat.send("And now?")]
-    assert [run.calls for run in runs] == [1, 1]
-    assert "already" not in words(model.requests[-1])[-1]
-
-
-async def test_each_turn_has_a_budget_of_its_own() -> None:
-    look = [calls(("score", {"name": name})) for name in "abcd"]
-    model = ScriptedModel([look[0], look[1], "x", look[2], look[3], "y"])
+async def test_each_turn_makes_its_calls_anew_and_has_a_budget_of_its_own() -> None:
+    looks = [calls(("score", {"name": name})) for name in "ab"]
+    model = ScriptedModel([*looks, "x", *looks, "y"])
     chat = Agent(model, [score], config=LoopConfig(budget=Budget(max_steps=4))).chat()
-    assert [(await chat.send(text)).answer for text in ("one", "two")] == ["x", "y"]
+    runs = [await chat.send(text) for text in ("one", "two")]
+    assert [(run.answer, run.calls) for run in runs] == [("x", 2), ("y", 2)]
+    assert "already" not in words(model.requests[-1])[-1]
 
 
 async def test_a_run_may_follow_any_run_that_has_ended_also_of_another_agent() -> None:
@@ -140,25 +107,17 @@ async def test_a_run_may_follow_any_run_that_has_ended_also_of_another_agent() -
     second = await billing.run("Which one?", history=first)
     assert second.answer == "Paid."
     assert billing_model.requests[0].system.startswith("You look after bills.")
-    assert [text.removeprefix("Question: ") for text in words(billing_model.requests[0])] == [
-        "My bill is wrong.",
-        "It is about a bill.",
-        "Which one?",
-    ]
+    shown = [text.removeprefix("Question: ") for text in words(billing_model.requests[0])]
+    assert shown == ["My bill is wrong.", "It is about a bill.", "Which one?"]
 
 
 async def test_a_run_that_has_not_ended_cannot_be_followed() -> None:
-    agent = Agent(
-        ScriptedModel([calls(("send_mail", {"to": "eve@x.example", "body": "the minutes"})), "done", "more"]),
-        [send_mail],
-        guard=True,
-    )
+    agent = Agent(ScriptedModel([mail("eve@x.example"), "done", "more"]), [send_mail], guard=True)
     chat = agent.chat("c")
     run = await chat.send("Mail the minutes to the lead.")
     assert run.status == "paused"
-    with pytest.raises(
-        UsageError, match=r"has not ended \(it is paused\): answer its questions, resume or cancel it first"
-    ):
+    told = r"has not ended \(it is paused\): answer its questions, resume or cancel it first"
+    with pytest.raises(UsageError, match=told):
         await chat.send("Go on")
     await agent.refuse(run.id, run.waiting[0].id, by="Ann")
     assert (await chat.resume()).answer == "done"
@@ -207,14 +166,12 @@ async def test_a_mono_and_a_dual_reasoner_see_the_turns_before() -> None:
     assert [(await chat.send(text)).deliverable.output for text in ("first", "second")] == ["one", "two"]
     assert is_prefix(model.requests[0].messages, model.requests[1].messages)
     assert words(model.requests[1])[-1].endswith("second")
-    thinker = ScriptedModel(
-        ["<instruction>say one</instruction>", "TASK_DONE", "<instruction>say two</instruction>", "TASK_DONE"]
-    )
+    thinker = ScriptedModel(["<instruction>say it</instruction>", "TASK_DONE"] * 2)
     actor = ScriptedModel(["one", deliver.format("one"), "two", deliver.format("two")])
     chat = Agent({"thinker": thinker, "actor": actor}, [score], reasoner="dual").chat()
     assert [(await chat.send(text)).deliverable.output for text in ("first", "second")] == ["one", "two"]
-    assert any(text.endswith("second") for text in words(thinker.requests[2]))
-    assert any(text.endswith("second") for text in words(actor.requests[2]))
+    for one in (thinker, actor):
+        assert any(text.endswith("second") for text in words(one.requests[2]))
     assert is_prefix(actor.requests[1].messages[:1], actor.requests[2].messages)
 
 
@@ -295,24 +252,16 @@ async def test_a_long_chat_fits_its_window_and_what_is_not_shown_can_be_read_bac
     assert (await chat.send("What did I ask first?")).answer == "It was S0."
     last = words(model.requests[-1])
     assert all(sum(len(text) for text in words(one)) / 4 < 4_000 for one in model.requests)
-    assert any(
-        'earlier steps are not shown; read_result(call_id="N", start=0) reads step N again' in text for text in last
-    )
+    assert 'earlier steps are not shown; read_result(call_id="N", start=0) reads step N again' in "\n".join(last)
     assert "user: question 0\nassistant: " in last[-1]
     assert "called: score (1.0)" in last[-1]
 
 
 async def test_a_plan_is_made_with_the_conversation_before_it() -> None:
-    model = ScriptedModel(["It rains."])
-    store = MemoryJournal()
-    first = await Agent(model, journal=store).run("How is the weather?")
-    asked: list[str] = []
-
-    planner = ScriptedModel([])
-    agent = Agent(planner, [score], reasoner="plan", journal=store)
-    await agent.run("Plan for that.", history=first)
-    asked = words(planner.requests[0])
-    assert any("Asked: How is the weather?\nAnswered: It rains." in text for text in asked)
+    store, planner = MemoryJournal(), ScriptedModel([])
+    first = await Agent(ScriptedModel(["It rains."]), journal=store).run("How is the weather?")
+    await Agent(planner, [score], reasoner="plan", journal=store).run("Plan for that.", history=first)
+    assert "Asked: How is the weather?\nAnswered: It rains." in "\n".join(words(planner.requests[0]))
 
 
 def told(request: ModelRequest) -> Scripted:
@@ -344,8 +293,7 @@ async def test_whenever_the_process_dies_in_a_turn_the_conversation_goes_on_and_
         except Crash:
             pass
         else:
-            break_at = dying.operations
-            assert break_at < at
+            assert dying.operations < at
             continue
         agent = Agent(FunctionModel(told), [score, post], journal=store)
         chat = agent.chat("c")

@@ -208,7 +208,10 @@ TOLD = {
     [
         (Agent, "settings", (None, 3, {"temperature": 0}, {"solo": {"temperature": 0}}, {"solo": None})),
         (Agent, "guard", ("enforce", {"mode": "enforce"}, 1)),
-        *((made, "config", (None, {}, LoopConfig)) for made in (Agent, MonoModelReasoner, ModelService, DUAL)),
+        *(
+            (made, "config", (None, {"repair": "all"}, LoopConfig))
+            for made in (Agent, MonoModelReasoner, ModelService, DUAL)
+        ),
     ],
 )
 def test_what_is_no_configuration_is_refused_where_it_is_given(made: Any, name: str, values: Values) -> None:
