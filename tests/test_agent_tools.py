@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ from surefoot.testing.world import plan
 from surefoot.types.events import CallEnded, CallStarted, RunStarted
 from surefoot.types.messages import Inside, ModelMessage, ModelRequest, Usage
 from surefoot.types.ports import JournalStore
+from surefoot.types.tools import Approval
 
 pytestmark = pytest.mark.anyio
 
@@ -39,25 +41,23 @@ pytestmark = pytest.mark.anyio
 class Post:
     """A post office: what was really sent."""
 
-    def __init__(self) -> None:
+    def __init__(self, approval: Approval | None = None) -> None:
         self.sent: Counter[str] = Counter()
+        self.approval: Approval | None = approval
 
-    def mail(self) -> Tool:
-        @tool(effect="communicate")
+    def tools(self) -> list[Tool]:
+        @tool(effect="communicate", approval=self.approval)
         async def send_mail(to: str, body: str) -> str:
             """Send a mail."""
             self.sent[f"{to}: {body}"] += 1
             return f"sent to {to}"
 
-        return send_mail
-
-    def tools(self) -> list[Tool]:
         @tool(effect="read")
         async def address_of(name: str) -> str:
             """The address of a person."""
             return f"{name.lower()}@example.org"
 
-        return [self.mail(), address_of]
+        return [send_mail, address_of]
 
 
 def turns(*said: Scripted) -> FunctionModel:
@@ -79,16 +79,10 @@ def clerk(post: Post, *said: Scripted, **options: object) -> Agent:
     return Agent(turns(*wanted), tools=post.tools(), **options)  # type: ignore[arg-type]
 
 
-def asking(post: Post) -> Agent:
+def asking() -> tuple[Agent, Post]:
     """A clerk that asks before each mail."""
-
-    @tool(effect="communicate", approval="always")
-    async def send_mail(to: str, body: str) -> str:
-        """Send a mail."""
-        post.sent[f"{to}: {body}"] += 1
-        return f"sent to {to}"
-
-    return Agent(turns(MAIL, "sent"), tools=[send_mail])
+    post = Post("always")
+    return clerk(post, MAIL, "sent"), post
 
 
 def desk(inner: Agent, store: JournalStore | None = None, *said: Scripted, **options: object) -> Agent:
@@ -110,8 +104,7 @@ async def test_the_run_of_an_agent_is_in_the_journal_linked_both_ways() -> None:
     assert (run.status, run.answer, post.sent) == ("completed", "done", Counter({"ada@example.org: hello": 1}))
     outer, inner = await events_of(store, "r"), await events_of(store, "r.1.0")
     (ended,) = (one for one in outer if isinstance(one, CallEnded))
-    assert ended.result.content == "I have sent it."
-    assert ended.result.trust == "untrusted"
+    assert (ended.result.content, ended.result.trust) == ("I have sent it.", "untrusted")
     assert ended.inner is not None
     assert ended.inner.run_id == "r.1.0"
     begun = inner[0]
@@ -131,14 +124,8 @@ async def test_the_effect_is_the_strongest_of_its_tools_unless_somebody_says_oth
 
 
 def priced(said: Scripted, tokens: int) -> ModelMessage:
-    message = said if isinstance(said, ModelMessage) else ModelMessage("assistant", str(said), finish_reason="stop")
-    return ModelMessage(
-        "assistant",
-        message.content,
-        message.calls,
-        finish_reason=message.finish_reason,
-        usage=Usage(tokens, 0, cost_usd=0.01),
-    )
+    message = said if isinstance(said, ModelMessage) else ModelMessage("assistant", str(said))
+    return replace(message, usage=Usage(tokens, 0, cost_usd=0.01))
 
 
 async def test_what_it_uses_counts_for_the_run_that_asks_and_it_gets_what_is_left_there() -> None:
@@ -159,9 +146,8 @@ async def test_what_it_uses_counts_for_the_run_that_asks_and_it_gets_what_is_lef
 
 
 async def test_its_questions_wait_in_the_run_that_asks_and_are_answered_there() -> None:
-    post, store = Post(), MemoryJournal()
-
-    agent = desk(asking(post), store)
+    (inner, post), store = asking(), MemoryJournal()
+    agent = desk(inner, store)
     run = await agent.run(TASK, run_id="r")
     assert (run.status, run.reason, [one.id for one in run.waiting]) == ("paused", "approval", ["1.0/1.0"])
     assert run.waiting[0].arguments == {"to": "ada@example.org", "body": "hello"}
@@ -189,20 +175,11 @@ async def test_a_wrapper_that_catches_errors_catches_no_question() -> None:
             except Exception as error:  # noqa: BLE001
                 return ToolResult(str(error), "error")
 
-    post = Post()
-    agent = desk(asking(post), None, wrap_tools=[Careful])
+    (inner, post), store = asking(), MemoryJournal()
+    agent = desk(inner, store, wrap_tools=[Careful])
     run = await agent.run(TASK, run_id="r")
     assert [one.id for one in run.waiting] == ["1.0/1.0"]
-    await agent.approve("r", "1.0/1.0", by="Ada")
-    run = await agent.resume("r")
-    assert (run.status, post.sent.total()) == ("completed", 1)
-
-
-async def test_a_question_that_was_answered_in_its_own_run_is_seen_when_the_outer_one_goes_on() -> None:
-    post, store = Post(), MemoryJournal()
-    agent = desk(asking(post), store)
-    assert (await agent.run(TASK, run_id="r")).status == "paused"
-    await agent.approve("r.1.0", "1.0", by="Ada")
+    await agent.approve("r.1.0", "1.0", by="Ada")  # in its own run: it is seen when the outer one goes on
     run = await agent.resume("r")
     assert (run.status, post.sent.total()) == ("completed", 1)
     await alike(store)
@@ -236,18 +213,12 @@ async def test_agents_ask_agents_and_are_watched_all_the_way() -> None:
         if isinstance(item, CallStarted):
             seen.append((*path, item.call_id))
 
-    middle = desk(clerk(post))
-    agent = Agent(
-        turns(calls(("office", {"task": TASK})), "all done"), tools=[middle.as_tool("office", "")], journal=store
-    )
+    office = desk(clerk(post)).as_tool("office", "")
+    agent = Agent(turns(calls(("office", {"task": TASK})), "all done"), tools=[office], journal=store)
     run = await agent.run(TASK, run_id="r", watch=watch)
     assert (run.status, run.requests, post.sent.total()) == ("completed", 7, 1)
-    assert seen == [
-        ("1.0",),
-        ("r.1.0", "1.0"),
-        ("r.1.0", "r.1.0.1.0", "1.0"),
-        ("r.1.0", "r.1.0.1.0", "2.0"),
-    ]
+    inner = "r.1.0", "r.1.0.1.0"
+    assert seen == [("1.0",), ("r.1.0", "1.0"), (*inner, "1.0"), (*inner, "2.0")]
     await alike(store)
 
 
@@ -351,8 +322,8 @@ async def test_death_at_any_append_of_either_run_makes_nothing_twice(tmp_path: P
 
 
 async def test_a_cancelled_run_cancels_the_agents_that_it_has_asked() -> None:
-    post, store = Post(), MemoryJournal()
-    agent = desk(asking(post), store)
+    (inner, post), store = asking(), MemoryJournal()
+    agent = desk(inner, store)
     assert (await agent.run(TASK, run_id="r")).status == "paused"
     assert (await agent.cancel("r", by="Ada")).status == "cancelled"
     assert [info.status for info in await store.runs()] == ["cancelled", "cancelled"]
@@ -360,17 +331,7 @@ async def test_a_cancelled_run_cancels_the_agents_that_it_has_asked() -> None:
     await alike(store)
 
 
-async def test_a_fork_has_the_run_that_its_parent_had_asked_and_repeats_nothing() -> None:
-    post, store = Post(), MemoryJournal()
-    agent = desk(clerk(post), store)
-    await agent.run(TASK, run_id="r")
-    at = next(n for n, one in enumerate(await events_of(store, "r")) if isinstance(one, CallEnded))
-    fork = await agent.fork("r", at, new_id="f")
-    assert (fork.status, fork.answer, post.sent.total()) == ("completed", "done", 1)
-    await alike(store)
-
-
-async def test_a_fork_is_exported_with_the_runs_of_agents_that_it_shares() -> None:
+async def test_a_fork_has_the_run_that_its_parent_had_asked_and_is_exported_with_it_and_repeats_nothing() -> None:
     post, store, other = Post(), MemoryJournal(), MemoryJournal()
     agent = desk(clerk(post), store)
     await agent.run(TASK, run_id="r")
@@ -378,16 +339,18 @@ async def test_a_fork_is_exported_with_the_runs_of_agents_that_it_shares() -> No
     await agent.fork("r", at, new_id="f", drives=False)
     lines = [line async for line in lines_of(store, ["f"])]
     assert [one.run_id async for one in take_in(other, lines)]
-    assert (await desk(clerk(post), other).resume("f")).status == "completed"
-    assert post.sent.total() == 1
+    for kept in (store, other):
+        fork = await desk(clerk(post), kept).resume("f")
+        assert (fork.status, fork.answer, post.sent.total()) == ("completed", "done", 1)
+    await alike(store)
 
 
 # ------------------------------------------------------------------ plans, several at once
 
 
 async def test_an_agent_is_a_step_of_a_plan() -> None:
-    post = Post()
-    asked = asking(post).as_tool("clerk", "Does the mail.")
+    inner, post = asking()
+    asked = inner.as_tool("clerk", "Does the mail.")
     steps = plan(step("mail", "clerk", task=TASK), thinking("told", ["mail"], "response"))
     agent = World().agent(script(steps, "all is sent"), more=[asked], config=off())
     run = await agent.run(TASK, run_id="r")
@@ -440,28 +403,19 @@ async def test_a_new_attempt_at_a_step_is_told_of_an_agent_that_may_have_acted_b
 
 
 async def test_agents_that_read_are_asked_side_by_side_and_share_what_is_left() -> None:
-    inside, most, store = 0, 0, MemoryJournal()
+    store, together = MemoryJournal(), asyncio.Barrier(3)
 
     @tool(effect="read")
     async def look(name: str) -> str:
         """Look at it."""
-        nonlocal inside, most
-        inside += 1
-        most = max(most, inside)
-        await asyncio.sleep(0.05)
-        inside -= 1
+        await together.wait()
         return name
 
     reader = Agent(turns(calls(("look", {"name": "it"})), "seen"), tools=[look]).as_tool("reader", "")
     three = calls(*(("reader", {"task": f"Look at {name}"}) for name in "abc"))
     config = LoopConfig(budget=Budget(max_tokens=3_000, reserve=0.0))
     run = await Agent(turns(three, "done"), tools=[reader], journal=store, config=config).run("Look", run_id="r")
-    assert (run.status, most) == ("completed", 3)
-    limits = [
-        one.config.budget.max_tokens
-        for at in range(3)
-        for one in await events_of(store, f"r.1.{at}")
-        if isinstance(one, RunStarted)
-    ]
-    assert limits == [(3_000 - 15) // 3] * 3
+    assert run.status == "completed"
+    states = [fold(await events_of(store, f"r.1.{at}")) for at in range(3)]
+    assert [one.config.budget.max_tokens for one in states] == [(3_000 - 15) // 3] * 3
     await alike(store)
