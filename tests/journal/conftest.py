@@ -1,13 +1,14 @@
 """Where the journals of this room's tests are."""
 
 from collections.abc import AsyncIterator, Callable
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from surefoot.journal.memory import MemoryJournal, store_of
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.types.errors import RunBusy
 from surefoot.types.ports import JournalStore
 
 
@@ -59,6 +60,22 @@ def store(request: pytest.FixtureRequest, made: Made) -> JournalStore:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def another(request: pytest.FixtureRequest, path: Path) -> Callable[[], JournalStore]:
-    """Makes a store of the same journal with each call, as another process would."""
-    return partial(store_of, path if request.param == "sqlite" else request.getfixturevalue("postgres_url"))
+async def another(request: pytest.FixtureRequest, path: Path) -> AsyncIterator[Callable[[], JournalStore]]:
+    """Makes a store of the same journal with each call, as another process would, and closes them."""
+    there: list[JournalStore] = []
+    place = path if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+    def one() -> JournalStore:
+        there.append(store_of(place))
+        return there[-1]
+
+    yield one
+    for store in reversed(there):
+        with suppress(RunBusy):  # what others have taken
+            await store.aclose()
+
+
+@pytest.fixture
+def two(another: Callable[[], JournalStore]) -> tuple[JournalStore, JournalStore]:
+    """Two stores of one journal."""
+    return another(), another()

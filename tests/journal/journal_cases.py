@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from surefoot.journal.codec import decode
@@ -26,10 +27,14 @@ from surefoot.types.events import (
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
 from surefoot.types.outcomes import Allow, Completed
 from surefoot.types.plan import PlanStep
-from surefoot.types.ports import JournalStore
+from surefoot.types.ports import EVERY_RUN, Claimed, JournalStore, RunFilter, Standing
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
 from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
+from surefoot.types.words import Cancel
+
+CLERK = "clerk"
+NO = Cancel("mika")
 
 TOOLS = Catalogue(
     (
@@ -81,11 +86,47 @@ def story(run_id: str = "r1") -> list[Event]:
     ]
 
 
-async def write(store: JournalStore, run_id: str, events: Sequence[Event]) -> None:
+async def write(store: JournalStore, run_id: str, events: Sequence[Event], standing: Standing = "") -> None:
     """Put a whole run on record."""
-    run = await store.open(run_id, create=True)
-    await run.append(events, "written")
-    await run.release()
+    await add(store, run_id, *events, standing=standing, create=True)
+
+
+async def add(
+    store: JournalStore,
+    run_id: str,
+    *events: Event,
+    standing: Standing = "",
+    at: float | None = None,
+    create: bool = False,
+) -> None:
+    """Go on with a run, and let it go."""
+    run = await store.open(run_id, create=create)
+    await run.append(events, "written", at=at)
+    await run.release(standing)
+
+
+def begun(run_id: str, text: str = "sum up", **changes: object) -> RunStarted:
+    return replace(started(run_id), task=Task(text), agent=CLERK, **changes)  # type: ignore[arg-type]  # its fields
+
+
+async def queue(
+    store: JournalStore, run_id: str, text: str = "sum up", standing: Standing = "", **changes: object
+) -> None:
+    """A run as a server puts it on record for a worker."""
+    await write(store, run_id, [begun(run_id, text, **changes)], standing)
+
+
+async def claimed(store: JournalStore, *agents: str, limit: int = 9) -> list[Claimed]:
+    return list(await store.claim(agents or (CLERK,), limit, 30.0))
+
+
+async def taken(store: JournalStore) -> list[str]:
+    """The runs that the store claims."""
+    return [one.run_id for one in await claimed(store)]
+
+
+async def listed(store: JournalStore, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> list[str]:
+    return [one.run_id for one in (await store.list(wanted, after, limit)).runs]
 
 
 async def read_all(store: JournalStore, run_id: str) -> tuple[list[Event], str]:
