@@ -12,6 +12,7 @@ import pytest
 from journal_cases import alter, read_all
 
 from processes import Forked, ran, told_until
+from surefoot.journal.memory import store_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.sqlite_file import Owner, is_alive
 from surefoot.types.errors import JournalError, RunBusy
@@ -22,12 +23,12 @@ pytestmark = pytest.mark.anyio
 
 DRIVER = """
 import asyncio, sys
-from surefoot.journal.sqlite import SqliteJournal
+from surefoot.journal.memory import store_of
 from surefoot.types.outcomes import Stopped
 from surefoot.types.events import CallStarted, RunEnded
 
 async def main():
-    journal = SqliteJournal(sys.argv[1])
+    journal = store_of(sys.argv[1])
     run = await journal.open("r1", create=True)
     for line in sys.stdin:
         event = RunEnded(Stopped("told to")) if line == "end\\n" else CallStarted(line.strip())
@@ -41,9 +42,9 @@ asyncio.run(main())
 class Driver:
     """Another process that drives run r1 and appends what it is told to."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, place: str) -> None:
         its, ours = os.pipe()
-        self.process, self.line = Forked(DRIVER, str(path), stdin=its), os.fdopen(ours, "w", 1)
+        self.process, self.line = Forked(DRIVER, place, stdin=its), os.fdopen(ours, "w", 1)
         os.close(its)
 
     def append(self, what: str) -> None:
@@ -57,35 +58,45 @@ class Driver:
 
 
 @pytest.fixture
-def driver(tmp_path: Path) -> Iterator[Driver]:
-    one = Driver(tmp_path / "runs.db")
+def driver(path: Path) -> Iterator[Driver]:
+    one = Driver(str(path))
     yield one
     one.kill()
 
 
-async def test_a_run_can_be_taken_up_at_once_after_its_driver_was_killed(driver: Driver, tmp_path: Path) -> None:
-    driver.append("c1")
-    journal = SqliteJournal(tmp_path / "runs.db")
-    with pytest.raises(RunBusy, match="another process"):
-        await journal.open("r1")
-    assert [info.status for info in await journal.runs()] == ["running"]
-    assert await read_all(journal, "r1") == ([CallStarted("c1")], "")
-    driver.kill()
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere its lease has to run out")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, ON_LINUX])])
+async def test_a_run_can_be_taken_up_at_once_after_its_driver_was_killed(
+    kind: str, path: Path, request: pytest.FixtureRequest
+) -> None:
+    place = request.getfixturevalue("postgres_url") if kind == "postgres" else str(path)
+    driver, journal = await asyncio.to_thread(Driver, place), store_of(place)
+    try:
+        await asyncio.to_thread(driver.append, "c1")
+        with pytest.raises(RunBusy, match="another process"):
+            await journal.open("r1")
+        assert [info.status for info in await journal.runs()] == ["running"]
+        assert await read_all(journal, "r1") == ([CallStarted("c1")], "")
+    finally:
+        driver.kill()
     assert [info.status for info in await journal.runs()] == ["interrupted"]
     run = await journal.open("r1")
     assert await run.read() == [CallStarted("c1")]
     await run.append([CallStarted("c2")], "written")
-    owners = list((tmp_path / "runs.db.owners").iterdir())
-    assert len(owners) == 1, "the dead one's file is gone"
+    owners = path.with_name("runs.db.owners")
+    assert kind == "postgres" or len(list(owners.iterdir())) == 1, "the dead one's file is gone"
     await journal.aclose()
-    assert list((tmp_path / "runs.db.owners").iterdir()) == []
+    assert kind == "postgres" or list(owners.iterdir()) == []
 
 
-async def test_a_run_whose_maker_died_before_its_first_record_can_be_made_again(driver: Driver, tmp_path: Path) -> None:
-    journal = SqliteJournal(tmp_path / "runs.db")
+async def test_a_run_whose_maker_died_before_its_first_record_can_be_made_again(
+    driver: Driver, path: Path, journal: SqliteJournal
+) -> None:
     driver.append("")  # its run is there from now on
-    alter(tmp_path / "runs.db", "DELETE FROM event")
-    (tmp_path / "runs.db.heads").write_bytes(b"")
+    alter(path, "DELETE FROM event")
+    path.with_name("runs.db.heads").write_bytes(b"")
     assert await journal.runs() == []
     with pytest.raises(RunBusy, match="another process"):
         await journal.open("r1", create=True)
@@ -93,12 +104,10 @@ async def test_a_run_whose_maker_died_before_its_first_record_can_be_made_again(
     run = await journal.open("r1", create=True)
     await run.append([CallStarted("c1")], "written")
     assert await run.read() == [CallStarted("c1")]
-    await journal.aclose()
 
 
-async def test_what_another_process_writes_is_followed(driver: Driver, tmp_path: Path) -> None:
+async def test_what_another_process_writes_is_followed(driver: Driver, journal: SqliteJournal) -> None:
     driver.append("c1")
-    journal = SqliteJournal(tmp_path / "runs.db")
     records = aiter(journal.subscribe("r1"))
     async with asyncio.timeout(10):
         assert (await anext(records)).event == CallStarted("c1")
@@ -108,11 +117,11 @@ async def test_what_another_process_writes_is_followed(driver: Driver, tmp_path:
         assert (await waiting).event == CallStarted("c2")
         await asyncio.to_thread(driver.append, "end")
         assert [record.event async for record in records] == [RunEnded(Stopped("told to"))]
-    await journal.aclose()
 
 
 FORKER = """
 import asyncio, os, sys
+from surefoot.journal.memory import store_of
 from surefoot.journal.sqlite import SqliteJournal
 
 journal = SqliteJournal(sys.argv[1])
@@ -134,14 +143,12 @@ def test_a_forked_child_needs_a_store_of_its_own(tmp_path: Path) -> None:
     assert ran(FORKER, str(tmp_path / "runs.db")).stdout == "UsageError\nparent goes on\n"
 
 
-async def test_two_stores_in_one_process_keep_apart(tmp_path: Path) -> None:
-    one, two = SqliteJournal(tmp_path / "runs.db"), SqliteJournal(tmp_path / "runs.db")
-    run = await one.open("r1", create=True)
-    other = await two.open("r2", create=True)
-    with pytest.raises(RunBusy):
-        await two.open("r1")
-    with pytest.raises(RunBusy):
-        await one.open("r2")
+async def test_two_stores_in_one_process_keep_apart(path: Path) -> None:
+    one, two = SqliteJournal(path), SqliteJournal(path)
+    run, other = await one.open("r1", create=True), await two.open("r2", create=True)
+    for store, run_id in ((two, "r1"), (one, "r2")):
+        with pytest.raises(RunBusy):
+            await store.open(run_id)
     await run.append([CallStarted("c1")])
     await other.append([CallStarted("c1")])
     await run.release()

@@ -499,19 +499,3 @@ async def test_the_log_is_kept_short(journal: SqliteJournal, path: Path) -> None
 
 def size_of(path: Path) -> int:
     return path.stat().st_size
-
-
-def test_one_store_on_one_event_loop_after_the_other(path: Path) -> None:
-    journal = SqliteJournal(path)
-
-    async def go(step: int) -> list[Event]:
-        run = await journal.open("r1", create=step == 0)
-        await run.append([CallStarted("c1", step)], "soon")
-        await run.append([CallStarted("c2", step)], "synced")
-        await run.append([CallStarted("c3", step)], "soon")
-        await run.release()
-        return (await read_all(journal, "r1"))[0]
-
-    for step in range(3):
-        assert len(asyncio.run(go(step))) == 3 * (step + 1)
-    asyncio.run(journal.aclose())

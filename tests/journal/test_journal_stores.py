@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from journal_cases import EVERY_KIND, REPLY, connection_of, read_all, started, story, write
 
 from surefoot.journal.codec import chain, encode, genesis
-from surefoot.journal.memory import MemoryJournal
+from surefoot.journal.memory import MemoryJournal, store_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import new_run_id
 from surefoot.types.errors import JournalError, LeaseLost, RunBusy, UsageError
@@ -330,3 +330,28 @@ async def test_who_was_driven_out_does_not_get_back_in_by_a_place(path: Path) ->
     assert (await again.append(story(), "written", at=at)).seq == before.seq + len(story())
     with pytest.raises(LeaseLost):  # what it had for r1 is lost
         await one.aclose()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def test_one_store_goes_on_over_event_loops_one_after_the_other(
+    kind: str, path: Path, request: pytest.FixtureRequest
+) -> None:
+    """What is queued on a loop that ends is written on the next."""
+    store = store_of(path if kind == "sqlite" else request.getfixturevalue("postgres_url"))
+
+    async def go(step: int) -> list[Event]:
+        run = await store.open("r1", create=step == 0)
+        await run.append([CallStarted("c1", step)], "soon")
+        await run.append([CallStarted("c2", step)], "synced")
+        await run.append([CallStarted("c3", step)], "soon")
+        await run.release()
+        return (await read_all(store, "r1"))[0]
+
+    async def queued() -> None:
+        await (await store.open("r2", create=True)).append([started("r2")], "soon")
+
+    for step in range(3):
+        assert len(asyncio.run(go(step))) == 3 * (step + 1)
+    asyncio.run(queued())
+    assert asyncio.run(read_all(store, "r2")) == ([started("r2")], "")
+    asyncio.run(store.aclose())
