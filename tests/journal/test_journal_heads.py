@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import aclosing, closing, nullcontext
 from pathlib import Path
 
 import pytest
-from journal_cases import REPLY, alter, connection_of, read_all, started, stored, story, write
+from journal_cases import REPLY, add, alter, connection_of, read_all, started, stored, story, write
 
 from surefoot.journal.heads import SLOT_BYTES, DamagedHead, Heads, head_of, heads_of
 from surefoot.journal.sqlite import SqliteJournal
@@ -45,29 +45,25 @@ async def kept(path: Path, *run_ids: str) -> None:
 
 
 async def opened(path: Path, run_id: str) -> Sequence[Event]:
-    store = SqliteJournal(path)
-    try:
-        run = await store.open(run_id)
-        return await run.read()
-    finally:
-        await store.aclose()
+    async with aclosing(SqliteJournal(path)) as store:
+        return await (await store.open(run_id)).read()
+
+
+async def gone_on(path: Path, run_id: str, *events: Event) -> None:
+    async with aclosing(SqliteJournal(path)) as store:
+        await add(store, run_id, *events)
 
 
 async def test_a_run_that_lost_its_end_is_named_and_the_others_go_on(path: Path) -> None:
     await kept(path, "r1", "r2")
     alter(path, "DELETE FROM event WHERE run=1 AND seq>=4")
-    store = SqliteJournal(path)
-    with pytest.raises(
-        JournalCorrupt,
-        match=r"run r1, record 4: .* those up to 5; .*`surefoot journal accept r1 --by NAME --journal .*runs\.db`",
-    ):
+    store, told = SqliteJournal(path), r"run r1, record 4: .* those up to 5; .*`surefoot journal accept r1 --by NAME "
+    with pytest.raises(JournalCorrupt, match=rf"{told}--journal .*runs\.db`"):
         await store.open("r1")
     events, wrong = await read_all(store, "r1")
-    assert events == story("r1")[:4]
-    assert "run r1, record 4" in wrong
-    run = await store.open("r2")
-    await run.append([REPLY], "written")
-    assert len(await run.read()) == 7
+    assert (events, wrong[:16]) == (story("r1")[:4], "run r1, record 4")
+    await add(store, "r2", REPLY)
+    assert len((await read_all(store, "r2"))[0]) == 7
     await store.aclose()
     assert [fault.run_id for fault in verify(path)] == ["r1"]
 
@@ -117,14 +113,13 @@ async def test_a_head_that_is_damaged_or_anothers_is_named(path: Path, where: in
     else:
         data[where] ^= 1
     heads_of(path).write_bytes(data)
-    store = SqliteJournal(path)
     with pytest.raises(JournalCorrupt, match=f"run r2, .*{told}"):
-        await store.open("r2")
-    events, wrong = await read_all(store, "r2")
+        await opened(path, "r2")
+    async with aclosing(SqliteJournal(path)) as store:
+        events, wrong = await read_all(store, "r2")
     assert events == story("r2")
     assert told in wrong
-    assert await (await store.open("r1")).read() == story("r1")
-    await store.aclose()
+    assert await opened(path, "r1") == story("r1")
     assert await accept(path, "r2", "Ada") == Accepted(6, has_ended=True)
     assert verify(path) == []
 
@@ -145,9 +140,7 @@ async def test_other_records_in_their_place_are_named(path: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(("records", "is_believed"), [(6, True), (4, True), (3, False)])
-async def test_after_a_loss_of_power_only_what_was_synced_counts(
-    path: Path, records: int, *, is_believed: bool
-) -> None:
+async def test_after_a_loss_of_power_only_what_was_synced_counts(path: Path, records: int, is_believed: bool) -> None:
     await kept(path, "r1")
     with closing(Heads(path, may_write=True, boot=OTHER_BOOT)) as heads:
         head = heads.get(1)
@@ -155,20 +148,15 @@ async def test_after_a_loss_of_power_only_what_was_synced_counts(
         assert (head.synced, head.seq) == (4, 6)
         heads.put(1, head)
     alter(path, "DELETE FROM event WHERE seq>=?", records)
-    if is_believed:
+    not_believed = pytest.raises(JournalCorrupt, match="run r1, record 3: the record is missing")
+    with nullcontext() if is_believed else not_believed:
         assert await opened(path, "r1") == story("r1")[:records]
-        return
-    with pytest.raises(JournalCorrupt, match="run r1, record 3: the record is missing"):
-        await opened(path, "r1")
 
 
 async def test_a_journal_may_be_ahead_of_its_heads(path: Path) -> None:
     await kept(path, "r1")
     before = heads_of(path).read_bytes()
-    store = SqliteJournal(path)
-    run = await store.open("r1")
-    await run.append([CallStarted("c9")], "written")
-    await store.aclose()
+    await gone_on(path, "r1", CallStarted("c9"))
     heads_of(path).write_bytes(before)  # the process died between the commit and this
     assert len(await opened(path, "r1")) == 7
 
@@ -179,10 +167,7 @@ async def test_a_fork_has_a_head_before_it_has_records(path: Path) -> None:
     await store.fork("r1", 3, "r2")
     await store.aclose()
     assert verify(path) == []
-    store = SqliteJournal(path)
-    run = await store.open("r2")
-    await run.append([RunForked("r2", "r1", 3)], "written")
-    await store.aclose()
+    await gone_on(path, "r2", RunForked("r2", "r1", 3))
     alter(path, "DELETE FROM event WHERE run=2")
     with pytest.raises(JournalCorrupt, match="run r2, record 3: the record is missing"):
         await opened(path, "r2")
@@ -192,10 +177,7 @@ async def test_a_fork_has_a_head_before_it_has_records(path: Path) -> None:
 
 async def test_what_lost_nothing_is_not_accepted(path: Path) -> None:
     await kept(path, "r1")
-    store = SqliteJournal(path)
-    run = await store.open("r2", create=True)
-    await run.append([started("r2")], "synced")
-    await store.aclose()
+    await stored(path, "r2", events=[started("r2")])
     for run_id in ("r1", "r2"):
         with pytest.raises(UsageError, match=f"run {run_id} has lost nothing"):
             await accept(path, run_id, "Ada")
@@ -207,18 +189,14 @@ async def test_forks_share_no_more_than_their_parent_has_left(path: Path) -> Non
     await write(store, "r1", story())
     for run_id in ("r2", "r3"):
         await store.fork("r1", 5, run_id)
-    run = await store.open("r3")
-    await run.append([RunForked("r3", "r1", 5)], "written")
+    await add(store, "r3", RunForked("r3", "r1", 5))
     await store.fork("r2", 5, "r4")
     await store.aclose()
     alter(path, "DELETE FROM event WHERE run=1 AND seq>=3")
     assert [(fault.run_id, fault.is_lost) for fault in verify(path)] == [(f"r{n}", True) for n in (1, 2, 3, 4)]
     assert await accept(path, "r4", "Ada") == Accepted(3, has_ended=False)
     assert await accept(path, "r1", "Ada") == Accepted(3, has_ended=False)
-    store = SqliteJournal(path)
-    run = await store.open("r1")
-    await run.append([REPLY, REPLY, REPLY], "written")
-    await store.aclose()
+    await gone_on(path, "r1", REPLY, REPLY, REPLY)
     with pytest.raises(JournalCorrupt, match="run r2, record 3: the record is missing"):  # not its parent's new one
         await opened(path, "r2")
     assert await accept(path, "r2", "Ada") == Accepted(3, has_ended=False)
