@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from journal_cases import EVERY_KIND, REPLY, started, story, write
+from journal_cases import EVERY_KIND, REPLY, add, started, story, write
 
 from conftest import KINDS, Made
 from surefoot.journal.codec import digest_of, encode, genesis
@@ -16,7 +16,7 @@ from surefoot.journal.raw import chain, references
 from surefoot.types.archive import Origin, Row
 from surefoot.types.attachments import Attachment
 from surefoot.types.errors import JournalCorrupt, JournalError, RunBusy, RunUnknown, UsageError
-from surefoot.types.events import VERSION, CallEnded, CallStarted, Event, InStep, RunEnded, RunResumed
+from surefoot.types.events import VERSION, CallEnded, CallStarted, InStep, RunEnded, RunResumed
 from surefoot.types.outcomes import Completed
 from surefoot.types.ports import JournalStore
 from surefoot.types.task import Task
@@ -62,9 +62,7 @@ async def test_of_a_fork_only_its_own_records_are_given(kind: str, made: Made) -
     await write(store, "r1", story())
     await store.fork("r1", 4, "f")
     assert await store.rows("f") == []
-    run = await store.open("f")
-    await run.append([CallStarted("c9"), RunEnded(Completed("x"))], "written")
-    await run.release()
+    await add(store, "f", CallStarted("c9"), RunEnded(Completed("x")))
     assert [row.seq for row in await store.rows("f")] == [4, 5]
     assert [row.seq for row in await store.rows("f", 5)] == [5]
     origin = await store.origin("f")
@@ -78,17 +76,14 @@ async def test_what_is_adopted_has_the_same_hashes_summary_and_forks(kind: str, 
     source, target = made(kind), made(to)
     await write(source, "r1", EVERY_KIND)
     await source.fork("r1", 5, "f")
-    run = await source.open("f")
-    await run.append(story("f")[3:], "written")
-    await run.release()
+    await add(source, "f", *story("f")[3:])
     for run_id in ("r1", "f"):
         await taken(source, target, run_id)
         assert await hashes(target, run_id) == await hashes(source, run_id)
         assert await target.origin(run_id) == await source.origin(run_id)
         here, there = [replace(await one.summary(run_id), change=0, parent="") for one in (source, target)]
         assert replace(here, standing="", status="") == replace(there, standing="", status="")
-    run = await target.open("f")  # it can be driven on
-    await run.append([RunResumed("Ada")], "written")
+    await add(target, "f", RunResumed("Ada"))  # it can be driven on
     assert (await hashes(target, "f"))[:-1] == await hashes(source, "f")
 
 
@@ -106,9 +101,7 @@ async def test_a_run_grows_by_further_pieces_and_what_is_there_must_be_the_same(
     source, target = made("memory"), made(kind)
     await write(source, "r1", story()[:4])
     await taken(source, target)
-    run = await source.open("r1")
-    await run.append(story()[4:], "written")
-    await run.release()
+    await add(source, "r1", *story()[4:])
     await taken(source, target, since=3)
     await taken(source, target, since=3)
     assert await hashes(target) == await hashes(source)
@@ -221,10 +214,7 @@ async def test_bytes_of_a_run_that_has_not_ended_stay(kind: str, made: Made) -> 
     assert await store.sweep() == 0
     await run.release()
     assert await store.sweep() == 0
-    run = await store.open("r1")
-    ended: list[Event] = [CallEnded("c1", ToolResult("cut", blob=digest))]
-    await run.append(ended, "written")
-    await run.release()
+    await add(store, "r1", CallEnded("c1", ToolResult("cut", blob=digest)))
     assert await store.sweep() == 0
     assert await store.get_blob(digest) == b"whole"
 
@@ -234,8 +224,8 @@ async def test_lines_of_a_journal_tell_of_runs_that_were_adopted_and_deleted(kin
     await write(source, "r1", story())
     await write(source, "r2", story("r2"))
     kept = MemoryJournal(keep=lines.extend)
-    await taken(source, kept, "r1")
-    await taken(source, kept, "r2")
+    for run_id in ("r1", "r2"):
+        await taken(source, kept, run_id)
     await kept.delete("r1")
     again = MemoryJournal(lines)
     assert await again.beginning("") == ["r2"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import get_args
 
 import pytest
@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from journal_cases import EVERY_KIND, LINES, TOOLS, started
 
-from cases import each
+from cases import cases, each
 from surefoot.journal.codec import Record, chain, decode, decode_catalogue, encode, genesis, upgrade
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import JournalError, JournalTooNew
 from surefoot.types.events import VERSION, CallEnded, Event, ModelReplied, RunForked, RunResumed
 from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.messages import ModelMessage
-from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
+from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.progress import StepIterationConfig
 from surefoot.types.reply import Parsed, ParsedCall
 from surefoot.types.selection import ToolProfile
@@ -85,71 +85,25 @@ def test_a_value_that_json_cannot_hold_is_refused() -> None:
             encode(ModelReplied(1, ModelMessage("assistant"), Parsed((ParsedCall(0, "t", {"x": value}),))))
 
 
-SHA = f"sha256:{'0' * 64}"
-PATTERN, TOOLS_OF_TYPES = ReferencePattern("j", r"J-\d"), {"j": Resolver("a"), "k": "b"}
-
-
-@pytest.mark.parametrize(
-    ("config", "form"),
-    [
-        (LoopConfig(), {}),
-        (LoopConfig(pre_hydration=PreHydrationConfig()), {"pre_hydration": {}}),
-        (LoopConfig(step_iteration=StepIterationConfig(), tool_profile=ToolProfile()),
-         {"step_iteration": {}, "tool_profile": {}}),
-        (LoopConfig(budget=Budget(max_steps=None), conventions=ConventionsConfig(".")),
-         {"budget": {"max_steps": None}, "conventions": {"root": "."}}),
-        (LoopConfig(pre_hydration=PreHydrationConfig((PATTERN,), TOOLS_OF_TYPES)),
-         {"pre_hydration": {"custom_patterns": [{"ref_type": "j", "pattern": r"J-\d"}],
-                            "resolution_tools": {"j": {"tool": "a"}, "k": "b"}}}),
-        (LoopConfig(tool_profile=ToolProfile(["a*"], digests={"a": SHA}), output_schema={"type": "object"}),
-         {"output_schema": {"type": "object"}, "tool_profile": {"include": ["a*"], "digests": {"a": SHA}}}),
-    ],
-    ids=["nothing", "one part", "two parts", "inner fields", "references", "profile"],
-)  # fmt: skip
-def test_of_a_configuration_only_what_differs_is_written(config: LoopConfig, form: dict[str, object]) -> None:
-    events = (
-        replace(started(), config=config),
-        RunResumed("ann", config=config),
-        RunForked("b", "a", 1, config=config),
-    )
-    for event in events:
+@cases("journal_codec")
+def test_of_a_configuration_only_what_differs_is_written(form: dict[str, object]) -> None:
+    read = decode(json.dumps({"type": "RunResumed", "by": "ann", "config": form}).encode(), VERSION, no_catalogue)
+    assert isinstance(read, RunResumed)
+    config, usual = read.config, LoopConfig()
+    assert config is not None
+    assert {one.name for one in fields(usual) if getattr(config, one.name) != getattr(usual, one.name)} == set(form)
+    for event in (replace(started(), config=config), read, RunForked("b", "a", 1, config=config)):
         body, _ = encode(event)
         assert json.loads(body)["config"] == form
         assert decode(body, VERSION, lambda _digest, _version: TOOLS) == event
     assert json.loads(encode(RunResumed("ann"))[0])["config"] is None
 
 
-@pytest.mark.parametrize(
-    ("config", "defaults"),
-    [
-        (Budget(), {"max_steps": 50, "max_tokens": None, "max_cost_usd": None, "max_seconds": None, "reserve": 0.1}),
-        (LoopConfig(), {
-            "parse_faults": 3, "nudges": 2, "empty_replies": 2, "continuations": 1, "tool_result_chars": 16_000,
-            "max_concurrent_tools": 16, "tool_timeout_s": 120.0, "finish_with_reads": False, "max_rounds": 20,
-            "repair": "lossless", "deliverable": "optional", "actor_steps": 3,
-            "early_deliverable": "confirm", "thinker_sees": "data",
-        }),
-        (StepIterationConfig(), {
-            "max_reattempts_per_step": 2, "similarity_threshold": 0.85, "on_limit_reached": "SkipStep",
-            "window": 20, "max_period": 6, "repeats": 3, "enabled": True,
-        }),
-        (ToolProfile(), {
-            "include": (), "exclude": (), "max_tools": None, "require_verified": False, "pinned": (),
-            "trust_description": "local", "digests": {},
-        }),
-        (PreHydrationConfig(), {
-            "custom_patterns": (), "resolution_tools": {"url": "web_fetch", "file": "file_read"}, "timeout": 15.0,
-            "reference_timeout": 10.0, "max_references": 10, "max_per_type": None, "max_context_tokens": 4000,
-            "max_concurrency": 5, "max_input_chars": 1_000_000,
-        }),
-        (ConventionsConfig("."), {
-            "files": ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md"), "max_bytes": 32768, "store": None,
-        }),
-    ],
-    ids=lambda value: type(value).__name__,
-)  # fmt: skip
-def test_defaults_that_journals_leave_out_are_what_they_were(config: object, defaults: dict[str, object]) -> None:
+@cases("journal_codec")
+def test_defaults_that_journals_leave_out_are_what_they_were(kind: str, defaults: dict[str, object]) -> None:
     """Whoever changes one gives it a row in `UPGRADES`, or old runs come to mean something else."""
+    made = {one.__name__: one for one in (Budget, LoopConfig, StepIterationConfig, ToolProfile, PreHydrationConfig)}
+    config = ConventionsConfig(".") if kind == "ConventionsConfig" else made[kind]()
     assert {name: getattr(config, name) for name in defaults} == defaults
 
 

@@ -23,16 +23,12 @@ async def kept() -> tuple[list[str], MemoryJournal]:
     lines: list[str] = []
     store = MemoryJournal(keep=lines.extend)
     await write(store, "r1", EVERY_KIND)
-    await store.fork("r1", 3, "r2")
-    run = await store.open("r2")
-    await run.put_blob(b"\x00door")
-    await run.append([CallStarted("c7")])
-    await run.release()
-    await store.fork("r2", 4, "r3")
-    run = await store.open("r3")
-    await run.put_blob(b"\x00door")
-    await run.append([CallStarted("c8")])
-    await run.release()
+    for parent, at, run_id in (("r1", 3, "r2"), ("r2", 4, "r3")):
+        await store.fork(parent, at, run_id)
+        run = await store.open(run_id)
+        await run.put_blob(b"\x00door")
+        await run.append([CallStarted(f"of {run_id}")])
+        await run.release()
     return lines, store
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from journal_cases import REPLY, TOOLS, alter, started, story, write
+from journal_cases import REPLY, TOOLS, add, alter, started, stored, story, write
 
 from conftest import KINDS, Made
 from surefoot.journal import transfer
@@ -119,9 +119,7 @@ async def test_a_copy_that_is_cut_anywhere_goes_on_where_it_was(kind: str, made:
                 pass
         except Cut:
             pass
-        run = await source.open(dice.choice(ids))  # meanwhile the runs go on
-        await run.append([CallStarted("more")], "written")
-        await run.release("approval")
+        await add(source, dice.choice(ids), CallStarted("more"), standing="approval")  # meanwhile the runs go on
     assert [one.fault for one in await copied(source, target)] == [""] * len(ids)
     await same(source, target)
 
@@ -150,14 +148,10 @@ async def test_pieces_of_long_runs_follow_on_each_other(made: Made) -> None:
 
 async def test_only_what_has_changed_since_and_what_that_needs(made: Made) -> None:
     source, target = MemoryJournal(), made("sqlite")
-    for run_id, at in (("old", 10.0), ("parent", 10.0)):
-        run = await source.open(run_id, create=True)
-        await run.append([started(run_id)], at=at)
-        await run.release()
+    for run_id in ("old", "parent"):
+        await add(source, run_id, started(run_id), at=10.0, create=True)
     await source.fork("parent", 1, "new")
-    run = await source.open("new")
-    await run.append(story()[5:], at=1000.0)
-    await run.release()
+    await add(source, "new", *story()[5:], at=1000.0)
     assert {one.run_id for one in await copied(source, target, since=500.0)} == {"new"}
     assert await target.beginning("") == ["new", "parent"]
 
@@ -165,24 +159,18 @@ async def test_only_what_has_changed_since_and_what_that_needs(made: Made) -> No
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_run_that_has_gone_on_in_the_target_does_not_stand_still_again(kind: str, made: Made) -> None:
     source, target = MemoryJournal(), made(kind)
-    await write(source, "r1", story()[:4])
-    await (await source.open("r1")).release("approval")
+    await write(source, "r1", story()[:4], "approval")
     await copied(source, target)
-    run = await target.open("r1")
-    await run.append([CallStarted("more")])
-    await run.release("ready")
+    await add(target, "r1", CallStarted("more"), standing="ready")
     lines = [line async for line in lines_of(source, ["r1"])]
     await copied(source, target)
     assert [moved.records async for moved in take_in(target, lines)]
     assert (await target.summary("r1")).standing == "ready"
 
 
-async def test_a_damaged_run_is_told_and_the_others_are_copied(tmp_path: Path, made: Made) -> None:
-    path, target = tmp_path / "runs.db", made("memory")
-    source = SqliteJournal(path)
-    for run_id in ("r1", "r2", "r3"):
-        await write(source, run_id, story(run_id))
-    await source.aclose()
+async def test_a_damaged_run_is_told_and_the_others_are_copied(path: Path, made: Made) -> None:
+    target, source = made("memory"), SqliteJournal(path)
+    await stored(path, "r1", "r2", "r3")
     assert alter(path, "UPDATE event SET body=? WHERE run=2 AND seq=3", b"{}") == 1
     told = {one.run_id: one.fault for one in await copied(source, target)}
     assert told.pop("r2").startswith("run r2, record 3: its hash does not match")
@@ -210,9 +198,7 @@ async def lines() -> list[str]:
     await run.append([*story()[:4], CallEnded("c1", ToolResult("cut", blob=digest)), *story()[5:]])
     await run.release()
     await source.fork("r1", 3, "f")
-    run = await source.open("f")
-    await run.append(story()[3:5])
-    await run.release("in_doubt")
+    await add(source, "f", *story()[3:5], standing="in_doubt")
     return [line async for line in lines_of(source, ["f", "r1"])]
 
 
@@ -251,17 +237,8 @@ async def test_altered_lines_are_named(lines: list[str]) -> None:
 
 def alterations(line: str) -> Sequence[str]:
     told = json.loads(line)
-    other = {
-        "hash": "00" * 32,
-        "body": "{}",
-        "at": 1.5,
-        "seq": 99,
-        "form": 99,
-        "records": 99,
-        "runs": 9,
-        "data": "eA==",
-    }
-    other |= {"fork": 2, "parent": "other"}
+    other: dict[str, object] = {"hash": "00" * 32, "body": "{}", "at": 1.5, "seq": 99, "form": 99, "records": 99}
+    other |= {"runs": 9, "data": "eA==", "fork": 2, "parent": "other"}
     return [json.dumps({**told, name: value}) for name, value in other.items() if name in told]
 
 
@@ -289,13 +266,10 @@ async def test_a_run_that_goes_on_while_it_is_exported_is_given_as_far_as_its_li
     assert [moved.records async for moved in take_in(target, lines)] == [transfer.PIECE + 1]
 
 
-async def test_a_damaged_run_of_an_agent_holds_up_no_other(tmp_path: Path) -> None:
-    source, target = SqliteJournal(tmp_path / "source.db"), MemoryJournal()
-    for run_id in ("r", "r.1.0", "r.2.0"):
-        await write(source, run_id, story(run_id))
-    await source.aclose()
-    assert alter(tmp_path / "source.db", "UPDATE event SET hash=zeroblob(32) WHERE run=2 AND seq=1")
-    source = SqliteJournal(tmp_path / "source.db")
+async def test_a_damaged_run_of_an_agent_holds_up_no_other(path: Path) -> None:
+    source, target = SqliteJournal(path), MemoryJournal()
+    await stored(path, "r", "r.1.0", "r.2.0")
+    assert alter(path, "UPDATE event SET hash=zeroblob(32) WHERE run=2 AND seq=1")
     moved = {one.run_id: bool(one.fault) async for one in copy(source, target)}
     assert moved == {"r": False, "r.1.0": True, "r.2.0": False}
     assert {"r", "r.2.0"} <= set(await target.beginning(""))

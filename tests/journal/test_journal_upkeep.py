@@ -10,13 +10,13 @@ import os
 import sqlite3
 import stat
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from journal_cases import REPLY, alter, connection_of, downgrade, read_all, started, stored, story, write
+from journal_cases import REPLY, add, alter, connection_of, downgrade, read_all, started, stored, story, write
 
 from surefoot.journal import upkeep
 from surefoot.journal.heads import heads_of
@@ -40,14 +40,11 @@ def form_of(path: Path) -> int:
 
 
 async def old(path: Path) -> None:
-    store = SqliteJournal(path)
-    await write(store, "r1", story("r1"))
-    await store.fork("r1", 3, "r2")
-    run = await store.open("r2")
-    await run.append([RunForked("r2", "r1", 3), REPLY], "written")
-    await run.release()
-    await store.fork("r1", 2, "r3")
-    await store.aclose()
+    async with aclosing(SqliteJournal(path)) as store:
+        await write(store, "r1", story("r1"))
+        await store.fork("r1", 3, "r2")
+        await add(store, "r2", RunForked("r2", "r1", 3), REPLY)
+        await store.fork("r1", 2, "r3")
     downgrade(path, 1)
     heads_of(path).unlink()
 
@@ -59,18 +56,18 @@ async def test_a_run_that_is_deleted_while_a_copy_is_made_is_not_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, kept = tmp_path / "runs.db", tmp_path / "copy.db"
-    store = SqliteJournal(path)
-    for run_id in ("r1", "r2"):
-        await write(store, run_id, story(run_id))
+    await stored(path, "r1", "r2")
     heads = upkeep.Reader.heads
-    await store.aclose()
+
+    async def delete() -> None:
+        async with aclosing(SqliteJournal(path)) as store:
+            await store.delete("r1")
 
     def and_delete(reader: upkeep.Reader) -> dict[int, upkeep.Head]:
         found = heads(reader)
         monkeypatch.setattr(upkeep.Reader, "heads", heads)
-        thread = threading.Thread(target=lambda: asyncio.run(deleted(path, "r1")))
-        thread.start()
-        thread.join()
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(asyncio.run, delete()).result()
         return found
 
     monkeypatch.setattr(upkeep.Reader, "heads", and_delete)
@@ -81,20 +78,12 @@ async def test_a_run_that_is_deleted_while_a_copy_is_made_is_not_missed(
     await store.aclose()
 
 
-async def deleted(path: Path, run_id: str) -> None:
-    store = SqliteJournal(path)
-    await store.delete(run_id)
-    await store.aclose()
-
-
 async def test_a_journal_of_form_1_is_read_as_it_is(path: Path) -> None:
     await old(path)
     store = SqliteJournal(path, read_only=True)
-    infos = await store.runs()
-    assert [(info.run_id, info.status, info.events) for info in infos] == [
-        *(("r3", "interrupted", 2), ("r2", "interrupted", 5), ("r1", "completed", 6))
-    ]
-    assert infos[1].parent == "r1"
+    infos = [(info.run_id, info.status, info.events, info.parent) for info in await store.runs()]
+    assert infos[:2] == [("r3", "interrupted", 2, "r1"), ("r2", "interrupted", 5, "r1")]
+    assert infos[2:] == [("r1", "completed", 6, "")]
     assert await read_all(store, "r1") == (story("r1"), "")
     assert await store.beginning("r") == ["r1", "r2", "r3"]
     await store.aclose()
@@ -107,12 +96,9 @@ async def test_a_journal_of_form_1_that_is_written_to_becomes_that_of_today(path
     store = SqliteJournal(path)
     before = await store.runs()
     for run_id in ("r1", "r2", "r3"):
-        run = await store.open(run_id)
-        await run.append([CallStarted("late")], "synced")
-        await run.release()
-    after = await store.runs()
-    assert [info.events for info in after] == [info.events + 1 for info in before]
-    assert [info.task for info in after] == [info.task for info in before]
+        await add(store, run_id, CallStarted("late"))
+    after = [(info.events - 1, info.task) for info in await store.runs()]
+    assert after == [(info.events, info.task) for info in before]
     await store.aclose()
     assert form_of(path) == FORMAT
     assert upkeep.verify(path) == []
@@ -122,19 +108,16 @@ async def test_a_journal_of_form_1_that_is_written_to_becomes_that_of_today(path
 
 async def test_what_a_file_was_before_its_upgrade_is_kept(path: Path) -> None:
     await old(path)
-    before = SqliteJournal(path, read_only=True)
-    was = [await before.read_recorded(run_id) for run_id in ("r1", "r2", "r3")]
-    await before.aclose()
+    async with aclosing(SqliteJournal(path, read_only=True)) as before:
+        was = [await before.read_recorded(run_id) for run_id in ("r1", "r2", "r3")]
     for _ in range(2):  # the second time there is nothing to do
-        store = SqliteJournal(path)
-        await store.say("r3", Note("hello", "Ada"))
-        await store.aclose()
+        async with aclosing(SqliteJournal(path)) as store:
+            await store.say("r3", Note("hello", "Ada"))
     kept = path.with_name(f"{path.name}.before-form-{FORMAT}")
     assert (form_of(path), form_of(kept)) == (FORMAT, 1)
     assert sorted(child.name for child in path.parent.glob("*before*")) == [kept.name]
-    again = SqliteJournal(kept, read_only=True)
-    assert [await again.read_recorded(run_id) for run_id in ("r1", "r2", "r3")] == was
-    await again.aclose()
+    async with aclosing(SqliteJournal(kept, read_only=True)) as again:
+        assert [await again.read_recorded(run_id) for run_id in ("r1", "r2", "r3")] == was
     assert os.name != "posix" or kept.stat().st_mode & 0o077 == 0
 
 
@@ -171,22 +154,20 @@ async def test_a_run_of_form_1_that_lost_nothing_is_not_accepted(path: Path, eve
     assert (form_of(path), heads_of(path).exists()) == (1, False)
 
 
-async def test_a_run_of_form_1_that_lost_its_end_is_accepted(path: Path) -> None:
+@pytest.mark.parametrize("is_accepted", [True, False])
+async def test_a_run_of_form_1_that_lost_its_end_is_accepted_or_holds_up_no_other(
+    path: Path, is_accepted: bool
+) -> None:
     await old(path)
     alter(path, "DELETE FROM event WHERE run=1 AND seq=5")
-    assert await upkeep.accept(path, "r1", "Ada") == upkeep.Accepted(5, has_ended=False)
-    assert form_of(path) == FORMAT
-    assert upkeep.verify(path) == []
-
-
-async def test_a_damaged_run_of_form_1_stays_one_and_holds_up_no_other(path: Path) -> None:
-    await old(path)
-    alter(path, "DELETE FROM event WHERE run=1 AND seq=5")
-    store = SqliteJournal(path)
-    with pytest.raises(JournalCorrupt, match="run r1, record 5"):
-        await store.open("r1")
-    await store.open("r2")
-    await store.aclose()
+    if is_accepted:
+        assert await upkeep.accept(path, "r1", "Ada") == upkeep.Accepted(5, has_ended=False)
+        assert (form_of(path), upkeep.verify(path)) == (FORMAT, [])
+        return
+    async with aclosing(SqliteJournal(path)) as store:
+        with pytest.raises(JournalCorrupt, match="run r1, record 5"):
+            await store.open("r1")
+        await store.open("r2")
 
 
 # --- copies
@@ -195,8 +176,8 @@ async def test_a_damaged_run_of_form_1_stays_one_and_holds_up_no_other(path: Pat
 async def test_a_backup_is_made_while_runs_are_driven(journal: SqliteJournal, path: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     await write(journal, "r1", story("r1"))
-    run = await journal.open("r2", create=True)
-    await run.append([started("r2"), CallStarted("c1")], "synced")
+    run, events = await journal.open("r2", create=True), [started("r2"), CallStarted("c1")]
+    await run.append(events, "synced")
     assert upkeep.backup(path, target) == []
     await run.append([CallStarted("c2")], "synced")
     assert sorted(child.name for child in tmp_path.glob("copy*")) == ["copy.db", "copy.db.heads"]
@@ -205,11 +186,9 @@ async def test_a_backup_is_made_while_runs_are_driven(journal: SqliteJournal, pa
     for one in (target, path):
         with pytest.raises(UsageError, match="is there already"):
             upkeep.backup(path, one)
-    store = SqliteJournal(target)
-    assert await read_all(store, "r1") == (story("r1"), "")
-    copied = await store.open("r2")  # nobody drives the copy
-    assert await copied.read() == [started("r2"), CallStarted("c1")]
-    await store.aclose()
+    async with aclosing(SqliteJournal(target)) as store:
+        assert await read_all(store, "r1") == (story("r1"), "")
+        assert await (await store.open("r2")).read() == events  # nobody drives the copy
     alter(target, "DELETE FROM event WHERE run=2")
     assert [fault.run_id for fault in upkeep.verify(target)] == ["r2"]
 
@@ -274,10 +253,9 @@ async def test_a_backup_that_fails_leaves_nothing(path: Path, tmp_path: Path) ->
 async def test_a_backup_is_made_where_the_end_of_a_run_cannot_be_told(
     path: Path, tmp_path: Path, damage: str, faulty: list[str]
 ) -> None:
-    store = SqliteJournal(path)
-    await write(store, "r1", story("r1"))
-    await store.fork("r1", 5, "r2")
-    await store.aclose()
+    async with aclosing(SqliteJournal(path)) as store:
+        await write(store, "r1", story("r1"))
+        await store.fork("r1", 5, "r2")
     alter(path, damage)
     assert [fault.run_id for fault in upkeep.backup(path, tmp_path / "copy.db")] == faulty
 
@@ -313,9 +291,8 @@ async def test_records_that_cannot_be_folded_are_a_fault(path: Path) -> None:
     assert "cannot be folded" in fault.message
     with pytest.raises(JournalError, match="cannot be folded"):
         await upkeep.accept(path, "r1", "Ada")
-    store = SqliteJournal(path)
-    assert await read_all(store, "r1") == ([REPLY], ""), "nothing was added"
-    await store.aclose()
+    async with aclosing(SqliteJournal(path)) as store:
+        assert await read_all(store, "r1") == ([REPLY], ""), "nothing was added"
 
 
 # --- rights
@@ -329,14 +306,8 @@ async def test_a_new_journal_is_its_owners_alone(journal: SqliteJournal, path: P
         await run.append([started()], "synced")
     finally:
         os.umask(before)
-    rights = {child.name: stat.S_IMODE(child.stat().st_mode) for child in path.parent.iterdir()}
-    assert rights == {
-        "runs.db": 0o600,
-        "runs.db-shm": 0o600,
-        "runs.db-wal": 0o600,
-        "runs.db.heads": 0o600,
-        "runs.db.owners": 0o700,
-    }
+    rights = {child.name.removeprefix("runs.db"): stat.S_IMODE(child.stat().st_mode) for child in path.parent.iterdir()}
+    assert rights == {".owners": 0o700, **dict.fromkeys(("", "-shm", "-wal", ".heads"), 0o600)}
 
 
 @pytest.mark.parametrize("content", [b"", None])
