@@ -3,27 +3,23 @@
 import { html } from "./vendor/lit-html.js";
 import { get } from "./api.js";
 import { openRun } from "./live.js";
-import { button, icon, lines, loading, notice, paint, recordLink, rowLink, said, skeleton, state, set } from "./parts.js";
+import { button, icon, later, lines, loading, notice, paint, recordLink, rowLink, said, skeleton, state, set } from "./parts.js";
 import { figures, forkAt, runKeys, whole } from "./run.js";
 import { t } from "./text.js";
 
 const now = {};
-let asking = null;
-let kept = 0;
+const soon = later();
 
-const load = loading(now, async () => {
-	asking?.abort();
-	asking = new AbortController();
+const load = loading(now, async (stop) => {
 	const { at, live: { path } } = now;
 	const since = Math.max(0, at - 40);
-	const find = (address) => get(path + address, asking.signal);
+	const find = (address) => get(path + address, stop);
 	const [seen, { rows }] = await Promise.all([find(`/state?at=${at}`), at ? find(`/rows?since=${since}&limit=${at - since}`) : { rows: [] }]);
 	return { seen, rows, plan: seen.plan ? await find(`/plan?at=${at}`) : null };
 });
 function move(to) {
 	now.at = Math.max(0, Math.min(to, now.live.total));
-	clearTimeout(kept);
-	kept = setTimeout(() => history.replaceState({}, "", now.live.to(`/at/${now.at}`)), 150);
+	soon(() => history.replaceState({}, "", now.live.to(`/at/${now.at}`)), 150);
 	load();
 	paint();
 }
@@ -44,8 +40,8 @@ export const at = {
 		now.live.ready.then(() => move(now.at));
 	},
 	close() {
-		asking?.abort();
-		clearTimeout(kept);
+		now.asking?.abort();
+		soon();
 	},
 	again: () => now.live.load().then(load),
 	keys(key) {

@@ -3,7 +3,7 @@
 import { html } from "./vendor/lit-html.js";
 import { enc, get, say, visible } from "./api.js";
 import { openRun } from "./live.js";
-import { callPath, chip, go, icon, lines, loading, notice, paint, plain, recordLink, runPath, said, set, skeleton, state, trouble, when } from "./parts.js";
+import { callPath, chip, choice, form, go, icon, lines, loading, notice, paint, plain, recordLink, runPath, said, set, skeleton, state, trouble, when } from "./parts.js";
 import { runKeys, tell, whole } from "./run.js";
 import { ago, cut, t } from "./text.js";
 import { look } from "./waits.js";
@@ -103,11 +103,10 @@ const notEnter = (e) => {
 	e.preventDefault();
 	set(now, { hint: true });
 };
-const yes = (text, act) => html`<button type="button" class="button yes" ?disabled=${now.busy || Date.now() < now.armed} @keydown=${notEnter} @click=${act}>${icon("check")}${text}</button>
-	<p class="hint" role="status">${now.hint ? t("keys.note") : ""}</p>`;
+const hint = () => html`<p class="hint" role="status">${now.hint ? t("keys.note") : ""}</p>`;
+const yes = (text, act) => html`<button type="button" class="button main yes" ?disabled=${now.busy || Date.now() < now.armed} @keydown=${notEnter} @click=${act}>${icon("check")}${text}</button>${hint()}`;
 const no = (text, label, act) => html`<details ?open=${now.refusing} @toggle=${(e) => (now.refusing = e.target.open)}><summary class="button">${icon("cross")}${text}</summary>
-	<form class="form" @submit=${(e) => (e.preventDefault(), act(e.target.elements.reason.value.trim()))}><label for="reason">${label}</label>
-	<textarea id="reason" rows="3"></textarea><button class="button danger" ?disabled=${now.busy}>${text}</button></form></details>`;
+	${form((text) => act(text("reason")), html`<label for="reason">${label}</label><textarea id="reason" rows="3"></textarea><button class="button danger" ?disabled=${now.busy}>${text}</button>`)}</details>`;
 
 const decide = ({ digest }, path) => html`<p>${t("decide.text")}</p>${yes(t("decide.allow"), () => answer(`${path}/approve`, { digest }, "allow"))}
 	${no(t("do.refuse"), t("decide.reason"), (reason) => answer(`${path}/deny`, { digest, reason }, "refuse"))}`;
@@ -117,10 +116,7 @@ function sign({ version, digest, call }, path) {
 	return html`<p>${t("sign.text")} ${isInner ? "" : html`<a href=${now.live.to("/plan")}>${t("sign.see")}</a>`}</p>${yes(t("sign.yes", { n: version }), () => signed("approved"))}
 		${no(t("sign.no"), t("sign.reason"), (reason) => signed(reason ? "revise" : "rejected", reason))}`;
 }
-const settle = ({ digest }, path) => html`<p>${t("settle.text")}</p><form class="form" @submit=${(e) => {
-	e.preventDefault();
-	answer(`${path}/settle`, { digest, outcome: now.outcome, result: e.target.elements.result?.value.trim() ?? "" }, "settle");
-}}><fieldset><legend class="hidden">${t("decide.in_doubt")}</legend>${["done", "not_done", "abandoned"].map((value) => html`<label class="choice"><input type="radio" name="outcome"
-		.checked=${now.outcome === value} @change=${() => set(now, { outcome: value })}><span><b>${t(`settle.${value}`)}</b><small>${t(`settle.${value}.text`)}</small></span></label>`)}</fieldset>
+const settle = ({ digest }, path) => html`<p>${t("settle.text")}</p>${form((text) => answer(`${path}/settle`, { digest, outcome: now.outcome, result: text("result") }, "settle"), html`
+	<fieldset><legend class="hidden">${t("decide.in_doubt")}</legend>${["done", "not_done", "abandoned"].map((value) => choice("outcome", now.outcome === value, () => set(now, { outcome: value }), t(`settle.${value}`), t(`settle.${value}.text`)))}</fieldset>
 	${now.outcome === "done" ? html`<label for="result">${t("settle.result")}</label><textarea id="result" rows="3"></textarea>` : ""}
-	<button class="button main" ?disabled=${!now.outcome || now.busy} @keydown=${notEnter}>${t("settle.save")}</button><p class="hint" role="status">${now.hint ? t("keys.note") : ""}</p></form>`;
+	<button class="button main" ?disabled=${!now.outcome || now.busy} @keydown=${notEnter}>${t("settle.save")}</button>${hint()}`)}`;

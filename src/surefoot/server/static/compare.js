@@ -2,7 +2,7 @@
 
 import { html } from "./vendor/lit-html.js";
 import { enc, get } from "./api.js";
-import { button, icon, loading, recordLink, runPath, skeleton, standing, trouble, set } from "./parts.js";
+import { button, crumbs, icon, loading, recordLink, runPath, skeleton, standing, trouble, set } from "./parts.js";
 import { short } from "./run.js";
 import { cut, t } from "./text.js";
 
@@ -24,7 +24,7 @@ export const compare = {
 	},
 	again: load,
 	keys: (key) => (key === "j" || key === "k" ? (next(key === "j" ? 1 : -1), true) : false),
-	view: () => html`<div class="wide"><p class="crumbs"><a href="/">${t("nav.runs")}</a></p><h1 tabindex="-1">${t("compare.title")}</h1>${body()}</div>`,
+	view: () => html`<div class="wide">${crumbs(t("compare.title"))}${body()}</div>`,
 };
 
 function body() {

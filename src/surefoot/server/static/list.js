@@ -2,30 +2,25 @@
 
 import { html } from "./vendor/lit-html.js";
 import { follow, get } from "./api.js";
-import { button, callPath, chip, empty, go, hidden, icon, isOver, labels, loading, paint, plain, runPath, set, skeleton, standing, statuses, toggle, trouble, when } from "./parts.js";
-import { ago, brief, dollars, number, span, t } from "./text.js";
+import { button, callPath, chip, empty, go, hidden, icon, isOver, labels, later, loading, paint, plain, runPath, set, skeleton, standing, statuses, toggle, trouble, when } from "./parts.js";
+import { ago, dollars, number, span, t, tokens } from "./text.js";
 import { look, mayNotify, notify, waits } from "./waits.js";
 import { Window } from "./window.js";
 
 const now = { filter: {}, runs: null, next: null, error: null, agents: [], at: -1, feed: "live", more: false };
 const rows = new Window(60);
 let stop = new AbortController();
-let page = null;
-let typing = 0;
+const soon = later();
+const count = () => now.runs?.length ?? 0;
 
-const find = (more) => get(`/runs?${new URLSearchParams({ ...now.filter, ...more })}`, page.signal);
-const load = () => {
-	page?.abort();
-	page = new AbortController();
-	paint();
-	return loading(now, () => find({ limit: 50 }))();
-};
+const find = (more, stop) => get(`/runs?${new URLSearchParams({ ...now.filter, ...more })}`, stop);
+const load = loading(now, (stop) => find({ limit: 50 }, stop));
 async function older() {
 	if (now.older || !now.next) return;
-	const asked = (now.older = page);
+	const asked = (now.older = now.asking);
 	paint();
-	const found = await find({ limit: 200, cursor: now.next }).catch(() => null);
-	if (found && asked === page) set(now, { runs: [...now.runs, ...found.runs], next: found.next });
+	const found = await find({ limit: 200, cursor: now.next }, asked.signal).catch(() => null);
+	if (found && asked === now.asking) set(now, { runs: [...now.runs, ...found.runs], next: found.next });
 	set(now, { older: null });
 }
 
@@ -53,10 +48,6 @@ function narrow(name, value) {
 	const asked = new URLSearchParams(Object.entries({ ...now.filter, [name]: value }).filter(([, held]) => held));
 	go(`/?${asked}`, "replace");
 }
-function soon(work, ms, ...given) {
-	clearTimeout(typing);
-	typing = setTimeout(work, ms, ...given);
-}
 const isNarrow = () => Object.keys(now.filter).length;
 
 export const list = {
@@ -71,22 +62,22 @@ export const list = {
 	},
 	close: () => stop.abort(),
 	scrolled() {
-		if (rows.move(now.runs?.length ?? 0)) paint();
-		if (rows.last > (now.runs?.length ?? 0) - 30) older();
+		if (rows.move(count())) paint();
+		if (rows.last > count() - 30) older();
 	},
 	again: load,
 	drawn() {
-		rows.fit(".runs", now.runs?.length ?? 0);
-		if (rows.move(now.runs?.length ?? 0)) paint();
+		rows.fit(".runs", count());
+		if (rows.move(count())) paint();
 		if (now.focus) document.querySelector(`.runs a[data-at="${now.at}"]`)?.focus({ preventScroll: true });
 		now.focus = false;
 	},
 	keys(key) {
 		const by = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[key];
-		if (!by || !now.runs?.length) return false;
-		now.at = Math.max(0, Math.min(now.at + by, now.runs.length - 1));
+		if (!by || !count()) return false;
+		now.at = Math.max(0, Math.min(now.at + by, count() - 1));
 		rows.show(now.at);
-		rows.move(now.runs.length);
+		rows.move(count());
 		set(now, { focus: true });
 		return true;
 	},
@@ -127,5 +118,5 @@ const row = (run, at) => html`<li><a href=${runPath(run.run_id)} data-at=${at}>$
 	<span class="what"><span class="task">${run.task || t("run.untold")}</span><span class="sub">${run.agent ? html`<b>${run.agent}</b>` : ""}<code>${run.run_id}</code>${run.parent ? chip(`${t(run.follows ? "run.follows" : "run.fork")} ${run.parent}`) : ""}
 		${run.reason ? chip(plain(run.reason)) : ""}${labels(run.labels)}
 		${isOver(run) ? html`<span class="answer">${run.answer}</span>` : ""}</span></span>
-	${fact("calls", number(run.calls))}${fact("tokens", brief(run.usage.input_tokens + run.usage.output_tokens))}${fact("cost", dollars(run.usage.cost_usd))}${fact("took", span(run.elapsed_s))}
+	${fact("calls", number(run.calls))}${fact("tokens", tokens(run.usage))}${fact("cost", dollars(run.usage.cost_usd))}${fact("took", span(run.elapsed_s))}
 	<span class="num changed">${when(run.changed_at)}</span></a></li>`;

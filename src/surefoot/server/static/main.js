@@ -4,7 +4,7 @@ import { html, render } from "./vendor/lit-html.js";
 import { get, hasToken, link, setToken } from "./api.js";
 import { keepRun } from "./live.js";
 import { list } from "./list.js";
-import { ask, dialog, icon } from "./parts.js";
+import { ask, dialog, form, icon } from "./parts.js";
 import { language, speak, t } from "./text.js";
 import { timeline } from "./timeline.js";
 import { look, waits } from "./waits.js";
@@ -88,12 +88,11 @@ setInterval(() => {
 	if (link.state === "down" && Date.now() > link.until) retry();
 }, 1000);
 
-const login = () => html`<form class="narrow form" @submit=${(e) => {
-	e.preventDefault();
-	setToken(e.target.elements.token.value);
+const login = () => form((text) => {
+	setToken(text("token"));
 	location.reload();
-}}><h1 tabindex="-1">${t(hasToken() ? "login.wrong" : "login.title")}</h1><p>${t("login.text")}</p><label for="token">${t("login.token")}</label>
-	<input id="token" type="password" autocomplete="off" required placeholder="sft_…"><footer><button class="button main">${t("login.enter")}</button></footer></form>`;
+}, html`<h1 tabindex="-1">${t(hasToken() ? "login.wrong" : "login.title")}</h1><p>${t("login.text")}</p><label for="token">${t("login.token")}</label>
+	<input id="token" type="password" autocomplete="off" required placeholder="sft_…"><footer><button class="button main">${t("login.enter")}</button></footer>`, "narrow");
 
 const theme = () => document.documentElement.dataset.theme;
 const wear = (name) => (document.documentElement.dataset.theme = name);

@@ -54,6 +54,7 @@ export const notice = (tone, title, text = "", action = "") => html`
 		<div><strong>${title}</strong>${text ? html`<p>${text}</p>` : ""}</div>${action}</div>`;
 export const empty = (name, key, action = "", values = {}) => html`
 	<div class="empty">${icon(name)}<h2>${t(key, values)}</h2><p>${t(`${key}.text`, values)}</p>${action}</div>`;
+export const crumbs = (title) => html`<p class="crumbs"><a href="/">${t("nav.runs")}</a></p><h1 tabindex="-1">${title}</h1>`;
 export const skeleton = (rows, tall) => html`
 	<div class="skeleton ${tall ? "tall" : ""}" role="status" aria-label=${t(".loading")}>${Array.from({ length: rows }, () => html`<i></i>`)}</div>`;
 
@@ -62,11 +63,20 @@ export const trouble = (error, again) => error.status === 404
 	? empty("find", "gone.run", html`<a class="button" href="/">${t("nav.runs")}</a>`)
 	: notice("bad", error.status ? error.message : t("problem.title"), said(error), button(t(".again"), again));
 
-/** Work that puts what it finds into `now`; only the newest call counts. */
+/** Work that puts what it finds into `now`; only the newest call counts, and ends those before it. */
 export const loading = (now, work) => async () => {
-	const mine = (now.asking = {});
-	const found = await work().catch((error) => (error.name === "AbortError" ? {} : { error }));
+	now.asking?.abort();
+	const mine = (now.asking = new AbortController());
+	const found = await work(mine.signal).catch((error) => (error.name === "AbortError" ? {} : { error }));
 	if (now.asking === mine) set(now, { error: null, ...found });
+};
+/** Does the newest work after a pause; none: nothing. */
+export const later = () => {
+	let due = 0;
+	return (work, ms, ...given) => {
+		clearTimeout(due);
+		if (work) due = setTimeout(work, ms, ...given);
+	};
 };
 
 export function meter(name, told, used, limit) {
@@ -80,11 +90,16 @@ export function ask(title, body) {
 	asked = title && { title, body };
 	paint();
 }
-export const askFor = (key, field, act, values) => ask(t(`do.${key}`), () => html`<form class="form" @submit=${(e) => {
+/** A form; `act` gets the text of a field by its name. */
+export const form = (act, body, tone = "") => html`<form class="form ${tone}" @submit=${(e) => {
 	e.preventDefault();
+	act((name) => e.target.elements[name]?.value.trim() ?? "");
+}}>${body}</form>`;
+export const choice = (name, on, act, title, text) => html`<label class="choice"><input type="radio" name=${name} required .checked=${on} @change=${act}><span><b>${title}</b><small>${text}</small></span></label>`;
+export const askFor = (key, field, act, values) => ask(t(`do.${key}`), () => form((text) => {
 	ask();
-	act(e.target.elements.field.value.trim());
-}}><p>${t(`${key}.text`, values)}</p><label for="field">${t(`${key}.label`)}</label>${field}<footer>${button(t(".back"), () => ask())}<button class="button main">${t(`do.${key}`)}</button></footer></form>`);
+	act(text("field"));
+}, html`<p>${t(`${key}.text`, values)}</p><label for="field">${t(`${key}.label`)}</label>${field}<footer>${button(t(".back"), () => ask())}<button class="button main">${t(`do.${key}`)}</button></footer>`));
 export const dialog = () => asked ? html`
 	<dialog class="dialog" aria-labelledby="asked" @close=${() => ask()} @click=${(e) => e.target.matches("dialog") && ask()}>
 		<div><header><h2 id="asked">${asked.title}</h2>${shut(() => ask())}</header>${asked.body()}</div></dialog>` : "";

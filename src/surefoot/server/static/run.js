@@ -2,8 +2,8 @@
 
 import { html } from "./vendor/lit-html.js";
 import { bytes, enc, get, say, send } from "./api.js";
-import { ask, askFor, button, callPath, chip, go, icon, isOver, labels, meter, notice, paint, plain, runPath, said, standing, state, trouble, when } from "./parts.js";
-import { brief, cut, dollars, number, span, t } from "./text.js";
+import { ask, askFor, button, callPath, chip, go, icon, isOver, labels, meter, notice, paint, plain, runPath, said, skeleton, standing, state, trouble, when } from "./parts.js";
+import { brief, cut, dollars, number, span, t, tokens } from "./text.js";
 
 let news = {};
 export function tell(live, text, tone = "good") {
@@ -41,7 +41,7 @@ function states(live, place) {
 export function whole(live, place, body) {
 	const shown = live.error ? html`<h1 tabindex="-1" class="hidden">${live.id}</h1>${trouble(live.error, () => live.load())}`
 		: live.summary ? html`${head(live, place)}${states(live, place)}${body()}`
-		: html`<div class="skeleton head" role="status" aria-label=${t(".loading")}>${Array.from({ length: 12 }, () => html`<i></i>`)}</div>`;
+		: skeleton(12);
 	return html`<div class="wide">${shown}</div>`;
 }
 
@@ -94,14 +94,14 @@ export function runKeys(live, key) {
 	return Boolean(act);
 }
 
-export const short = (run) => `${brief(run.usage.input_tokens + run.usage.output_tokens)} ${t("fact.tokens").toLowerCase()} · ${dollars(run.usage.cost_usd)} · ${span(run.elapsed_s)}`;
+export const short = (run) => `${tokens(run.usage)} ${t("fact.tokens").toLowerCase()} · ${dollars(run.usage.cost_usd)} · ${span(run.elapsed_s)}`;
 const told = { cost: dollars, seconds: span };
 export function figures(live, now = live.state, isThen = false) {
 	const run = live.summary;
 	const { usage } = now;
 	const fact = (name, value, more = "") => html`<div><dt>${t(`fact.${name}`)}</dt><dd>${value}<small>${more}</small></dd></div>`;
 	return html`<dl class="facts">
-		${fact("tokens", brief(usage.input_tokens + usage.output_tokens), t("fact.inout", { in: brief(usage.input_tokens), out: brief(usage.output_tokens) }))}
+		${fact("tokens", tokens(usage), t("fact.inout", { in: brief(usage.input_tokens), out: brief(usage.output_tokens) }))}
 		${fact("cost", dollars(usage.cost_usd), usage.cached_tokens ? t("fact.cached", { n: Math.round((100 * usage.cached_tokens) / (usage.input_tokens || 1)) }) : "")}
 		${fact("took", span(now.elapsed_s))}${isThen ? fact("step", number(now.step)) : fact("calls", number(run.calls), t("fact.requests", { n: run.requests }))}</dl>
 		${now.context ? meter(t("fact.context"), brief, now.context.used, now.context.window) : ""}

@@ -31,6 +31,7 @@ function format(kind, options) {
 export const number = (value) => format(Intl.NumberFormat, {}).format(value);
 export const brief = (value) =>
 	format(Intl.NumberFormat, { notation: value < 10000 ? "standard" : "compact", maximumFractionDigits: 1 }).format(value);
+export const tokens = (usage) => brief(usage.input_tokens + usage.output_tokens);
 export const dollars = (value) => (value == null ? "–" : `$${value.toFixed(value && value < 0.1 ? 4 : 2)}`);
 
 export function span(seconds) {

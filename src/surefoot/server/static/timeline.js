@@ -3,15 +3,14 @@
 import { html } from "./vendor/lit-html.js";
 import { bytes, enc, get, visible } from "./api.js";
 import { openRun } from "./live.js";
-import { button, callPath, empty, go, hidden, icon, isOver, lines, notice, paint, rowIcon, set, shut, skeleton, toggle, when, words } from "./parts.js";
+import { button, callPath, empty, go, hidden, icon, isOver, later, lines, loading, paint, rowIcon, set, shut, skeleton, toggle, trouble, when, words } from "./parts.js";
 import { figures, runKeys, short, whole } from "./run.js";
 import { cut, span, t } from "./text.js";
 import { Window } from "./window.js";
 
 const win = new Window(32);
 const now = {};
-let asking = null;
-let typing = 0;
+const soon = later();
 
 const count = () => now.hits?.length ?? now.live.rows.count;
 const rowAt = (index) => (now.hits ? now.hits[index] : now.live.rows.at(index));
@@ -31,7 +30,7 @@ export const timeline = {
 		const record = asked.get("r");
 		if (isNew) {
 			const live = openRun(id);
-			set(now, { live, at: -1, row: null, hits: null, find: "", lost: false, placed: false, follow: false, held: null, scrolled: scrollY, isWide: innerWidth > 1100 });
+			set(now, { live, at: -1, row: null, hits: null, find: "", error: null, asking: null, placed: false, follow: false, held: null, scrolled: scrollY, isWide: innerWidth > 1100 });
 			live.ready.then(() => {
 				if (now.live !== live || !live.summary || record !== null) return;
 				now.follow = now.placed = live.summary.status === "running";
@@ -90,26 +89,18 @@ async function show(seq) {
 	});
 }
 
-async function search(text) {
-	asking?.abort();
-	asking = new AbortController();
-	set(now, { find: text, hits: null, at: -1, lost: false });
-	const found = [];
-	try {
-		for (let since = 0; text && since !== null && found.length < 500;) {
-			const told = await get(`${now.live.path}/rows?q=${enc(text)}&since=${since}&limit=500`, asking.signal);
-			found.push(...told.rows);
-			since = told.next;
-		}
-	} catch (error) {
-		if (error.name === "AbortError") return;
-		now.lost = true;
+const seek = loading(now, async (stop) => {
+	const hits = [];
+	for (let since = 0; now.find && since !== null && hits.length < 500;) {
+		const told = await get(`${now.live.path}/rows?q=${enc(now.find)}&since=${since}&limit=500`, stop);
+		hits.push(...told.rows);
+		since = told.next;
 	}
-	set(now, { hits: text && !now.lost ? found : null });
-}
-function searchSoon(e) {
-	clearTimeout(typing);
-	typing = setTimeout(search, 250, e.target.value.trim());
+	return { hits: now.find ? hits : null };
+});
+function search(find) {
+	set(now, { find, hits: null, at: -1, error: null });
+	seek();
 }
 
 // Pieces above may turn out longer; what is seen stays in place.
@@ -139,14 +130,14 @@ const body = () => html`<div class="split ${now.row ? "opened" : ""}">
 	${now.row ? html`<aside class="pane" aria-label=${t("pane.title")}>${pane(now.live, now.row)}</aside>` : ""}</div>`;
 
 const bar = (live) => html`<div class="rowbar sticky"><label class="field f-q">${hidden(t("find.label"))}
-		<input type="search" data-find placeholder=${t("find.label")} .value=${now.find} @input=${searchSoon}></label>
+		<input type="search" data-find placeholder=${t("find.label")} .value=${now.find} @input=${(e) => soon(search, 250, e.target.value.trim())}></label>
 	${toggle(t("rows.fold"), live.rows.allFolded, () => live.rows.foldAll())}
 	${isOver(live.summary) ? "" : toggle(t("rows.follow"), now.follow, () => set(now, { follow: !now.follow }))}
 	<span class="dim num">${now.hits ? t("find.found", { n: now.hits.length }) : t("rows.count", { n: live.total })}</span></div>`;
 
 function told(live) {
 	const total = count();
-	if (now.lost) return notice("bad", t("problem.title"));
+	if (now.error) return trouble(now.error, seek);
 	if (now.hits && !total) return empty("find", "find.none", "", { text: now.find });
 	if (!total && !live.summary.damaged) return live.total ? skeleton(10) : empty("ring", live.summary.status === "queued" ? "rows.queued" : "rows.none");
 	if (total <= 300) Object.assign(win, { first: 0, last: total });
