@@ -8,7 +8,7 @@ import pytest
 
 from records import events_of, shown_anew
 from scenes import Row, Words, play, scenes
-from surefoot import Agent, LoopConfig, MemoryJournal, ToolResult, tool
+from surefoot import Agent, Budget, LoopConfig, MemoryJournal, ToolResult, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.slices import request
 from surefoot.core.state.turn import changed
@@ -151,6 +151,11 @@ def test_roles_that_a_reasoner_does_not_have_are_refused(reasoner: str, why: str
     config = LoopConfig(plan=PlanConfig(evaluators=("nope",)))
     with pytest.raises(UsageError, match=why):
         Agent({"thinker": ScriptedModel([])}, reasoner=reasoner, config=config)
+
+
+def test_a_share_for_a_role_that_a_reasoner_does_not_have_is_refused() -> None:
+    with pytest.raises(UsageError, match="'react' has no role 'thinker'; it has solo, guard, planner"):
+        Agent(ScriptedModel([]), config=LoopConfig(budget=Budget(shares={"thinker": 0.4})))
 
 
 def test_what_is_set_for_the_model_of_a_run_is_not_sent_to_another_that_judges() -> None:

@@ -154,10 +154,14 @@ class Agent(Held, Driver[Out_co]):
         if plan is not None and (unknown := set(plan.evaluators) - {NOTHING_DONE, *self.evaluators}):
             told = "give the function as Agent(evaluators={…}), or leave out the name"
             raise UsageError(f"plan.evaluators names {min(unknown)!r}, which this agent does not have; {told}")
-        planner = plan.model if plan is not None else ""
-        judge = judge_of(self.config.guard)
         models, settings = by_role(
-            self.reasoner, self.model, self.settings, judge=judge, planner=planner, wrappers=self.wrap_model
+            self.reasoner,
+            self.model,
+            self.settings,
+            judge=judge_of(self.config.guard),
+            planner=plan.model if plan is not None else "",
+            wrappers=self.wrap_model,
+            shares=self.config.budget.shares,
         )
         parts = cast_of(self.reasoner, models, settings, self.call_mode)
         services = checked_services(self.services)

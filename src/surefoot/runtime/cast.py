@@ -279,8 +279,9 @@ def by_role(
     judge: str = "",
     planner: str = "",
     wrappers: Sequence[ModelWrapper] = (),
+    shares: Mapping[str, float] | None = None,
 ) -> tuple[dict[str, Sequence[Model]], dict[str, ModelSettings]]:
-    """Models and settings for each role; those that are given alone play all of them.
+    """Models and settings for each role; those that are given alone play all of them. `shares` are those of a budget.
 
     The stages of the guard have a model of their own where `judge` names one, or one is given for the role "guard"; so
     have the proposals of a plan, with `planner` and the role "planner".
@@ -290,7 +291,7 @@ def by_role(
     for one in of_role.values():
         of_type(ModelSettings)("settings", one)
     if unknown := [
-        role for given in (model, settings) if isinstance(given, Mapping) for role in given if role not in roles
+        role for given in (model, settings, shares) if isinstance(given, Mapping) for role in given if role not in roles
     ]:
         raise UsageError(f"reasoner {reasoner!r} has no role {unknown[0]!r}; it has {', '.join(roles)}")
     chosen = {role: of_role.get(role, ModelSettings()) for role in roles}
