@@ -62,36 +62,3 @@ def test_its_own_file_is_written_anew_whatever_the_answers_hold(surefoot: Comman
             done = surefoot("batch", "a.csv", "--task", "{name}", "--out", out, "--no-tools", "--model", chat.model)
             assert done.code == 0, done.err
     assert "x" * 140_000 in (tmp_path / out).read_text(encoding="utf-8")
-
-
-WRONG = [
-    ("a.csv", "name\nAnn\n", "Greet {nome}.", "o.csv", "row 1 has no column 'nome'; it has name"),
-    ("a.csv", "name\n", "x", "o.csv", "it has no rows"),
-    ("a.csv", "name\nAnn\n", "{name}", "o.txt", "o.txt: the file must end in .csv or .jsonl"),
-    ("a.csv", "name\nAnn\n", "{name}", "nowhere/o.csv", "--out nowhere/o.csv: no such folder"),
-    ("a.txt", "name\n", "x", "o.csv", "a.txt: the file must end in .csv or .jsonl"),
-    ("a.jsonl", '{"a": 1}\n[2]\n', "x", "o.csv", "a.jsonl, line 2: not a JSON object"),
-    ("a.csv", 'name\n""\n', "{name}", "o.csv", "row 1 gives an empty task"),
-    (
-        "a.csv",
-        "name,city\nAnn,Oslo\nBob\n",
-        "{name}",
-        "o.csv",
-        "a.csv, line 3: 1 value for 2 columns; leave none out",
-    ),
-    ("a.csv", "name,city\nAnn,Oslo, Bergen\n", "{name}", "o.csv", "a.csv, line 2: 3 values for 2 columns"),
-    ("a.csv", "name\nAnn\n", "{name}", "kept.csv", "--out kept.csv: this file was not written by `surefoot batch`"),
-    ("none.csv", "", "x", "o.csv", "none.csv: cannot be read: No such file or directory"),
-    ("a.csv", "name,status\nAnn,new\n", "{name}", "o.csv", "the output gets a column 'status' of its own"),
-]
-
-
-@pytest.mark.parametrize("case", WRONG, ids=lambda case: case[-1][:30])
-def test_what_cannot_work_is_one_line(surefoot: Command, tmp_path: Path, case: tuple[str, str, str, str, str]) -> None:
-    name, text, task, out, why = case
-    if text:
-        (tmp_path / name).write_text(text)
-    (tmp_path / "kept.csv").write_text("run,status\n1,good\n")
-    done = surefoot("batch", name, "--task", task, "--out", out, "--model", "http://127.0.0.1:9/v1#m")
-    assert (done.code, done.err.count("\n")) == (2, 1), done.err
-    assert why in done.err

@@ -13,7 +13,6 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from cli_world import Command, Json, calls, chat_server, clean_environment, offered, run_id_in, says, texts
 
-from cases import cases
 from processes import COMMAND
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Opened
@@ -337,17 +336,6 @@ def test_an_answer_goes_to_a_file_and_fits_a_schema(surefoot: Command, tmp_path:
     listed = surefoot("runs", "--json").json_lines
     told = surefoot("show", run_id, "--events").json_lines
     assert [line["run_id"] for line in (listed[0], *told)] == [run_id] * (len(told) + 1)
-
-
-@cases("cli/conduct")
-def test_what_cannot_be_written_or_read_is_told_before_the_run(
-    surefoot: Command, tmp_path: Path, options: tuple[str, ...], told: str
-) -> None:
-    (tmp_path / "list.json").write_text("[]")
-    (tmp_path / "broken.json").write_text("{")
-    done = surefoot("run", "--model", "http://127.0.0.1:9/v1#m", *options, "Hello")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert told in done.err
 
 
 @pytest.mark.parametrize(

@@ -118,15 +118,6 @@ def test_no_key_and_no_task_go_where_a_folder_says(
         assert evil.bodies
 
 
-def test_a_folder_does_not_lower_what_the_command_line_asks_of_the_gate(surefoot: Command, folder: Path) -> None:
-    (folder / "surefoot.toml").write_text('[guard]\nmode = "off"\n')
-    for said in ((), ("--rules", "rules.toml"), ("--guard", "enforce")):
-        done = surefoot("run", "--model", "http://127.0.0.1:1/v1#m", *said, "x")
-        assert done.code == 2
-        assert "or give --guard instead" in done.err
-        assert surefoot("check", *said).code == 2
-
-
 def test_a_fork_and_a_resumed_run_offer_no_option_that_they_refuse(surefoot: Command) -> None:
     for command, offered, hidden in (
         (

@@ -47,12 +47,6 @@ def test_of_a_file_that_is_torn_nothing_is_imported(surefoot: Command, finished:
     assert not other.exists()
 
 
-def test_one_run_at_a_time_is_a_text(surefoot: Command, finished: str) -> None:
-    told = surefoot("export", finished, finished)
-    assert told.code == 2
-    assert "--form journal" in told.err
-
-
 def test_a_journal_is_copied_with_what_lies_beside_it(surefoot: Command, finished: str, tmp_path: Path) -> None:
     other = tmp_path / "folder" / "other.db"
     HOME.with_name("journal.db.pins.json").write_text('{"t": {"pin": "x"}}', encoding="utf-8")

@@ -10,7 +10,6 @@ from typer.testing import CliRunner, Result
 
 from surefoot.cli.stores import app
 from surefoot.knowledge.bridge import KnowledgeBridge
-from surefoot.types.errors import UsageError
 from surefoot.types.knowledge import ConventionsConfig, Knowledge
 
 Command = Callable[..., Result]
@@ -49,18 +48,6 @@ def test_what_a_model_stored_is_shown_with_its_run_until_a_person_vouches(knowle
     assert "verified by Ada" in knowledge("verify", "1", "--by", "Ada").output
     assert "from src, verified by Ada" in knowledge("search", "go", "--directory", "src").output
     assert knowledge("verify", "1").exit_code == 2
-
-
-def test_what_cannot_be_meant_is_said(knowledge: Command, tmp_path: Path) -> None:
-    for arguments, words in (
-        (("search", "x"), "no knowledge store at"),
-        (("add", "a", "b", "c", "--directory", "/etc"), "outside the workspace"),
-        (("add", "a", "b", "c", "--by", " "), "--by is empty"),
-        (("search", "x", "--store", str(tmp_path / "no.db")), "no.db"),
-    ):
-        done = knowledge(*arguments)
-        assert isinstance(done.exception, UsageError)
-        assert words in str(done.exception)
 
 
 def test_the_store_is_named_by_option_or_environment(

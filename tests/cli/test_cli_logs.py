@@ -186,11 +186,6 @@ def test_what_a_log_holds_cannot_steer_the_terminal(surefoot: Command, tmp_path:
     assert not set("\x1b\u202e") & set(done.out)
 
 
-def test_a_file_that_is_not_there_is_told_in_one_line(surefoot: Command, tmp_path: Path) -> None:
-    done = surefoot("check", "--replay", str(tmp_path / "none.jsonl"))
-    assert (done.code, done.err.count("\n")) == (2, 1)
-
-
 def test_the_worked_example_of_the_page_says_what_the_page_says(surefoot: Command, tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "guard.md").read_text(encoding="utf-8")
     given, _, rest = page.split("\n## Before you switch it on\n")[1].split("```\n", 1)[1].partition("```")

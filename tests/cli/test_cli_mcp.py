@@ -6,7 +6,6 @@ from pathlib import Path
 
 from cli_world import Command, calls, chat_server, run_id_in, says
 
-from cases import cases
 from processes import free_port, listening
 
 HOSTILE = Path(__file__).parent.parent / "tools" / "mcp_hostile.py"
@@ -31,12 +30,6 @@ def test_mcp_list_shows_tools_effects_and_pins(surefoot: Command, tmp_path: Path
     rows = [json.loads(line) for line in surefoot("mcp", "list", file, "--json").out.splitlines()]
     assert {row["remote"] for row in rows} >= {"echo", "files/read all"}
     assert all(len(row["pin"]) == 64 and row["spec"]["server"] == "h" for row in rows)
-
-
-def test_mcp_list_says_what_is_wrong_with_a_file(surefoot: Command, tmp_path: Path) -> None:
-    done = surefoot("mcp", "list", file_in(tmp_path, comand="x"))
-    assert done.code == 2
-    assert "mcpServers.h.comand: unknown field" in done.err
 
 
 def test_mcp_list_names_a_server_that_fails_and_lists_the_others(surefoot: Command, tmp_path: Path) -> None:
@@ -84,13 +77,3 @@ def test_resources_and_prompts_of_a_server_are_a_runs_material_and_task(surefoot
         done = surefoot("run", *given, asked.out)
         assert (done.code, done.out) == (0, "In the shed.\n")
         assert "The ladder is in the shed." in json.dumps(chat.bodies[0])
-
-
-@cases("cli/mcp")
-def test_what_names_no_resource_or_prompt_is_one_line(
-    surefoot: Command, tmp_path: Path, command: tuple[str, ...], told: str
-) -> None:
-    file_in(tmp_path)
-    done = surefoot(*command)
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert told in done.err

@@ -13,8 +13,6 @@ from surefoot.journal.codec import decode
 from surefoot.telling.text import cut, visible
 from surefoot.types.events import (
     VERSION,
-    CallEnded,
-    CallStarted,
     Event,
     ModelReplied,
     ReferencesFound,
@@ -23,9 +21,9 @@ from surefoot.types.events import (
 )
 from surefoot.types.messages import ModelMessage, Usage
 from surefoot.types.prehydration import Reference
-from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
+from surefoot.types.reply import Parsed, ParsedCall
 from surefoot.types.task import Task
-from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
+from surefoot.types.tools import Catalogue, ToolSpec
 
 SCORE = ToolSpec("exam_score", "Score of a student.", {"type": "object"}, effect="read", idempotent=True)
 STARTED = RunStarted("r1", Task("Who improved?"), {"solo": Speaker("test:m")}, Catalogue((SCORE,)), {})
@@ -67,52 +65,7 @@ def test_each_event_has_its_line_and_of_two_models_it_says_whose(case: Mapping[s
         named[one] if isinstance(one, str) else decode(json.dumps(one).encode(), VERSION, no_catalogue)
         for one in case["events"]
     ]
-    assert told(*events) == case["told"]
-
-
-def test_faults_and_repairs_are_told() -> None:
-    broken = FaultyCall(0, Fault("malformed_json", "no closing brace"), "exam_score")
-    parsed = Parsed(errors=(broken,), error=broken.error, warnings=frozenset({"repaired_json"}))
-    assert told(STARTED, ModelReplied(1, ModelMessage("assistant", "{"), parsed)) == [
-        "  ~ repaired_json",
-        "  ! exam_score: malformed_json: no closing brace",
-    ]
-    empty = Parsed(error=Fault("empty", "say something"))
-    assert told(STARTED, ModelReplied(1, ModelMessage("assistant", ""), empty)) == ["  ! the reply is empty"]
-
-
-def test_an_answer_is_not_told_while_the_run_goes_on() -> None:
-    answer = ModelReplied(1, ModelMessage("assistant", "42"), Parsed(final="42"))
-    assert told(STARTED, answer) == []
-
-
-def test_detail_has_record_numbers_times_ids_and_all_lines() -> None:
-    assert told(STARTED, ALICE, detail=True) == [
-        "step 1 · record 1 · 0.1 s · 7 + 3 tokens · native",
-        "  I look her up.",
-    ]
-    assert told(STARTED, ALICE, CallStarted("1.0"), CallEnded("1.0", ToolResult("a\nb")), detail=True) == [
-        "  ← a",
-        "    b (0.10 s)",
-    ]
-    assert told(STARTED, ALICE, CallStarted("1.0"), detail=True) == ['  → exam_score(name="Alice")  #1.0']
-    many = told(STARTED, ALICE, CallEnded("1.0", ToolResult("x\n" * 30)), detail=True)
-    assert len(many) == 21
-    assert many[-1] == "    … 10 more lines (--events has all)"
-
-
-def test_lines_fit_their_width_also_in_chinese() -> None:
-    result = ToolResult("成绩" * 100)
-    (line,) = told(STARTED, ALICE, CallEnded("1.0", result), width=40)
-    assert line.endswith("…")
-    assert len(line) <= 22  # 40 cells: two for the indent, two for the mark, one for the dots, the rest two a sign
-
-
-def test_nothing_that_a_tool_says_can_hide_or_steer_the_terminal() -> None:
-    (line,) = told(STARTED, ALICE, CallEnded("1.0", ToolResult("\x1b[2Jok\u202egpj.exe")))
-    assert line == "  ← \\u001b[2Jok\\u202egpj.exe"
-    assert visible("a\tb") == "a b"
-    assert visible("一行\n二行") == "一行\n二行"
+    assert told(*events, **case.get("how", {})) == case["told"]
 
 
 @pytest.mark.parametrize(("text", "cells", "expected"), [
@@ -121,3 +74,7 @@ def test_nothing_that_a_tool_says_can_hide_or_steer_the_terminal() -> None:
 ])  # fmt: skip
 def test_cut_counts_cells(text: str, cells: int, expected: str) -> None:
     assert cut(text, cells) == expected
+
+
+def test_lines_are_made_fit_for_a_terminal() -> None:
+    assert (visible("a\tb"), visible("一行\n二行")) == ("a b", "一行\n二行")

@@ -14,9 +14,7 @@ import pytest
 
 from processes import LIMIT_S, Forked, command, limited, told_until
 from surefoot.cli.agents_file import agents_in
-from surefoot.cli.worker import worker
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.types.errors import UsageError
 
 DOCS = Path(__file__).parents[2] / "docs"
 AGENTS = '''
@@ -134,11 +132,6 @@ def test_a_second_signal_leaves_at_once_and_the_call_is_in_doubt(tmp_path: Path)
     with child(tmp_path, "--once") as process:
         assert process.wait(timeout=LIMIT_S) == 0
     assert statuses(tmp_path, runs) == ["paused"]
-
-
-def test_a_file_of_agents_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such file"):
-        worker(agents=tmp_path / "none.py", journal=str(tmp_path / "runs.db"))
 
 
 def test_each_option_is_on_the_page_of_workers() -> None:
