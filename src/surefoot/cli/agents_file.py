@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from surefoot.agent import Agent
-from surefoot.cli.options import FILES, Options, changed, config_of
-from surefoot.cli.setup import agent_from, loaded, recipe_from, tools_of
+from surefoot.cli.options import FILES, Options, config_of
+from surefoot.cli.setup import agent_from, config_for, loaded, recipe_from, tools_of
 from surefoot.core.text.json import as_object
 from surefoot.types.config import TABLES
 from surefoot.types.errors import UsageError
-from surefoot.types.guard import GuardConfig
 from surefoot.types.ports import JournalStore
 
 T = TypeVar("T")
@@ -116,10 +115,8 @@ def _agent(
     config = config_of(path, tables, within=f"agents.{name}.")
     try:
         recipe = replace(recipe_from(options), guard_files=believed)
-        config = changed(options, config, recipe.reasoner) or config
         tools = tools_of(recipe, journal)
-        if config.guard is None and (recipe.mcp or any(tool.spec.effect != "read" for tool in tools)):
-            config = replace(config, guard=GuardConfig())
+        config = config_for(recipe, tools, options, config)
         agent = agent_from(recipe, tools, store, config, given.get("instructions", ""))
         return replace(cast("Any", agent), description=given.get("description", ""))
     except UsageError as error:

@@ -43,6 +43,7 @@ from surefoot.cli.setup import (
     Found,
     agent_from,
     check_tools,
+    config_for,
     find,
     journal_hint,
     journal_path,
@@ -67,7 +68,6 @@ from surefoot.types.attachments import Attachment
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, JournalOrigin, RunForked, RunResumed
-from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import Signal
 from surefoot.types.ports import JournalStore
 from surefoot.types.task import Task
@@ -144,10 +144,7 @@ def agent_with(
     path = journal_path(journal)
     tools = tools_of(recipe, path)
     store = open_journal(path, make=True)
-    limits = changed(options, by_file, recipe.reasoner) or by_file
-    if limits.guard is None and (recipe.mcp or any(tool.spec.effect != "read" for tool in tools)):
-        limits = replace(limits, guard=GuardConfig())
-    return agent_from(recipe, tools, store, limits, instructions), recipe
+    return agent_from(recipe, tools, store, config_for(recipe, tools, options, by_file), instructions), recipe
 
 
 @partial(takes_options, hidden=KEPT_BY_RESUME)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
@@ -63,7 +62,9 @@ def export(
         found = await find(store, run_ids[0], journal)
         if form == "journal":
             others = [(await find(store, one, journal)).run_id for one in run_ids[1:]]
-            await _export_runs(store, [found.run_id, *others], output)
+            with nullcontext(sys.stdout) if output is None else output.open("w", encoding="utf-8") as file:
+                async for line in lines_of(store, [found.run_id, *others]):  # with those of agents that they have asked
+                    file.write(line + "\n")
         elif otlp:
             await _send_spans(store, found.run_id, endpoint, output, content=content)
         elif output is None:
@@ -76,14 +77,6 @@ def export(
         found.whole()
 
     with_journal(journal, exported, read_only=True)
-
-
-async def _export_runs(store: JournalStore, run_ids: Sequence[str], output: Path | None) -> None:
-    """Write runs as they are, with those of agents that they have asked, for `surefoot import`."""
-    lines = lines_of(store, run_ids)
-    with nullcontext(sys.stdout) if output is None else output.open("w", encoding="utf-8") as file:
-        async for line in lines:
-            file.write(line + "\n")
 
 
 async def _send_spans(store: JournalStore, run_id: str, endpoint: str, output: Path | None, *, content: bool) -> None:

@@ -122,25 +122,22 @@ def copied(
     if realpath(source) == realpath(target):  # of a URL it changes nothing that counts
         raise UsageError(f"{visible(without_password(target))} is the journal itself; name another to copy it to")
 
-    async def all_copied(here: JournalStore, there: JournalStore) -> tuple[int, list[str]]:
+    async def all_copied() -> tuple[int, list[str]]:
         progress, faults, number = Progress("copied"), list[str](), 0
-        async for moved in copy(here, there, time.time() - seconds_in(since, "--since") if since else None):
-            number += 1
-            progress.tell(number, moved.runs)
-            faults += [f"run {moved.run_id} was not copied: {moved.fault}"] if moved.fault else []
-        for name in (PINS, PATHS):
-            if data := await here.side.get(name):
-                await there.side.put(name, data, b"")  # where there are some, those count
-        return number - len(faults), faults
-
-    async def both_closed_after() -> tuple[int, list[str]]:
         async with (
             aclosing(open_journal(source, read_only=True)) as here,
             aclosing(open_journal(target, make=True)) as there,
         ):
-            return await all_copied(here, there)
+            async for moved in copy(here, there, time.time() - seconds_in(since, "--since") if since else None):
+                number += 1
+                progress.tell(number, moved.runs)
+                faults += [f"run {moved.run_id} was not copied: {moved.fault}"] if moved.fault else []
+            for name in (PINS, PATHS):
+                if data := await here.side.get(name):
+                    await there.side.put(name, data, b"")  # where there are some, those count
+        return number - len(faults), faults
 
-    number, faults = asyncio.run(both_closed_after())
+    number, faults = asyncio.run(all_copied())
     put(stdout(), [Line(f"copied {count(number, 'run')} to {visible(without_password(target))}")])
     put(stdout(), [Line(one_line(fault), "bad") for fault in faults])
     raise typer.Exit(JOURNAL_TROUBLE if faults else DONE)

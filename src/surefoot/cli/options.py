@@ -57,38 +57,68 @@ _MARKUP = re.compile(r"`| \(\[[^]]*\]\([^)]*\)\)|\[([^]]*)\]\([^)]*\)")
 """What Markdown adds to a sentence; of a link its words stay, unless it stands alone in parentheses."""
 
 _MODEL, _TOOLS, _GUARD, _PLAN, _LIMITS = "Model", "Tools", "Guard", "With --reasoner plan", "Limits"
+"""The panels of help."""
+
+
+def _option(
+    panel: str, meaning: str, default: Any = None, metavar: str | None = None
+) -> Any:  # Any: as the field has it
+    """A field that is an option: its panel of the help, and what stands there; its type says the rest."""
+    return field(default=default, metadata={"rich_help_panel": panel, "help": meaning, "metavar": metavar})
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What a command that drives a run can be told. None means that it was not said."""
 
-    model: str | None = None
-    reasoner: ReasonerName | None = None
-    thinker: str | None = None
-    actor: str | None = None
-    thinking: Thinking | None = None
-    base_url: str | None = None
-    call_mode: Mode | None = None
-    temperature: float | None = None
-    seed: int | None = None
-    effort: str | None = None
-    price_in: float | None = None
-    price_out: float | None = None
-    fallback: list[str] | None = None
-    root: Path | None = None
-    use: str | None = None
-    write: bool = False
-    web: bool = False
-    allow_host: list[str] | None = None
-    tools: list[Path] | None = None
-    mcp: list[Path] | None = None
-    no_builtin: bool = False
-    no_tools: bool = False
-    prefetch: bool | None = None
-    rules: Path | None = None
-    cedar: Path | None = None
-    review_plan: bool | None = None
+    model: str | None = _option(
+        _MODEL, "provider:model, URL#model, or local. Default: $SUREFOOT_MODEL, else local, the embedded one."
+    )
+    reasoner: ReasonerName | None = _option(
+        _MODEL,
+        "react answers when it can; mono works in rounds; dual has a Thinker, which plans, and an Actor, which calls "
+        "tools; plan makes a plan of steps, runs it and repairs it. Default: react.",
+    )
+    thinker: str | None = _option(_MODEL, "With dual: the Thinker's model. Default: --model.")
+    actor: str | None = _option(_MODEL, "With dual: the Actor's model. Default: --model.")
+    thinking: Thinking | None = _option(_MODEL, "With mono and dual: how the model is asked to think.")
+    base_url: str | None = _option(
+        _MODEL,
+        "Base URL of an OpenAI-compatible server. With dual it applies to the models named with it, or to both if none "
+        "is; not to local or URL#model.",
+    )
+    call_mode: Mode | None = _option(_MODEL, "How tool calls are written; auto asks the model's adapter.")
+    temperature: float | None = _option(_MODEL, "Sampling temperature.")
+    seed: int | None = _option(_MODEL, "Sampling seed.")
+    effort: str | None = _option(
+        _MODEL, "How hard a reasoning model should think: low, medium, high, or another value of its provider."
+    )
+    price_in: float | None = _option(
+        _MODEL, "US dollars per million input tokens of --model. Default: from its server, or the extra `prices`."
+    )
+    price_out: float | None = _option(_MODEL, "US dollars per million output tokens.")
+    fallback: list[str] | None = _option(
+        _MODEL, "Model that takes over when the one before it fails. Repeatable.", metavar="MODEL"
+    )
+    root: Path | None = _option(_TOOLS, "Folder that the file tools work in. Default: this folder.")
+    use: str | None = _option(_TOOLS, "Built-in tools, separated by commas; default: those that only read.")
+    write: bool = _option(_TOOLS, "Also offer file_write.", default=False)
+    web: bool = _option(_TOOLS, "Also offer web_fetch.", default=False)
+    allow_host: list[str] | None = _option(
+        _TOOLS, "Private address that web_fetch may open; repeatable.", metavar="HOST:PORT"
+    )
+    tools: list[Path] | None = _option(_TOOLS, "Python file with @tool functions. Repeatable.", metavar="FILE.py")
+    mcp: list[Path] | None = _option(_TOOLS, "MCP servers, as {mcpServers: …}. Repeatable.", metavar="FILE.json")
+    no_builtin: bool = _option(_TOOLS, "No built-in tools.", default=False)
+    no_tools: bool = _option(_TOOLS, "No tools at all.", default=False)
+    prefetch: bool | None = _option(
+        _TOOLS, "Before asking the model, fetch the pages and files (as ./notes.txt) that the task names."
+    )
+    rules: Path | None = _option(_GUARD, "Rules about calls; turns the gate on.", metavar="FILE.toml")
+    cedar: Path | None = _option(_GUARD, "Cedar policies; turns the gate on.", metavar="FILE.cedar")
+    review_plan: bool | None = _option(
+        _PLAN, "Like --approve-plan first, but asks here: yes, no, or a note. Without a terminal the run pauses."
+    )
     settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, Mapping[str, object]])
     """What was said of fields that have an option of their own: by the table that they are in, and by name."""
 
@@ -98,51 +128,6 @@ class Options:
         return self.settings.get(table, {}).get(setting) if table else getattr(self, name)
 
 
-_SHOWN: Mapping[str, Mapping[str, str]] = {
-    _MODEL: {
-        "model": "provider:model, URL#model, or local. Default: $SUREFOOT_MODEL, else local, the embedded one.",
-        "reasoner": "react answers when it can; mono works in rounds; dual has a Thinker, which plans, and an "
-        "Actor, which calls tools; plan makes a plan of steps, runs it and repairs it. Default: react.",
-        "thinker": "With dual: the Thinker's model. Default: --model.",
-        "actor": "With dual: the Actor's model. Default: --model.",
-        "thinking": "With mono and dual: how the model is asked to think.",
-        "base_url": "Base URL of an OpenAI-compatible server. With dual it applies to the models named with "
-        "it, or to both if none is; not to local or URL#model.",
-        "call_mode": "How tool calls are written; auto asks the model's adapter.",
-        "temperature": "Sampling temperature.",
-        "seed": "Sampling seed.",
-        "effort": "How hard a reasoning model should think: low, medium, high, or another value of its provider.",
-        "price_in": "US dollars per million input tokens of --model. Default: from its server, or the extra `prices`.",
-        "price_out": "US dollars per million output tokens.",
-        "fallback": "Model that takes over when the one before it fails. Repeatable.",
-    },
-    _TOOLS: {
-        "root": "Folder that the file tools work in. Default: this folder.",
-        "use": "Built-in tools, separated by commas; default: those that only read.",
-        "write": "Also offer file_write.",
-        "web": "Also offer web_fetch.",
-        "allow_host": "Private address that web_fetch may open; repeatable.",
-        "tools": "Python file with @tool functions. Repeatable.",
-        "mcp": "MCP servers, as {mcpServers: …}. Repeatable.",
-        "no_builtin": "No built-in tools.",
-        "no_tools": "No tools at all.",
-        "prefetch": "Before asking the model, fetch the pages and files (as ./notes.txt) that the task names.",
-    },
-    _GUARD: {"rules": "Rules about calls; turns the gate on.", "cedar": "Cedar policies; turns the gate on."},
-    _PLAN: {
-        "review_plan": "Like --approve-plan first, but asks here: yes, no, or a note. Without a terminal the run "
-        "pauses."
-    },
-}
-"""The panels of help, and what each says of an option; what else there is to say comes from the type of its field."""
-_METAVARS = {
-    "allow_host": "HOST:PORT",
-    "fallback": "MODEL",
-    "tools": "FILE.py",
-    "mcp": "FILE.json",
-    "rules": "FILE.toml",
-    "cedar": "FILE.cedar",
-}
 _COMMON = ("model", "reasoner", "tools", "mcp", "write", "max_cost")
 """What most runs are told; help shows them first, in no panel of their own."""
 _PANELS = {"tool_profile": _TOOLS, "guard": _GUARD, "plan": _PLAN}
@@ -177,13 +162,10 @@ def takes_options(command: Callable[..., None], hidden: Collection[str] = ()) ->
         taken = Annotated[kind, typer.Option(*names, hidden=name in hidden, **told)]
         made.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=taken))
 
-    defaults_of = {one.name: one.default for one in fields(Options)}
-    for panel, meanings in _SHOWN.items():
-        for name, meaning in meanings.items():
-            is_flag = name in ("write", "web", "no_builtin", "no_tools", "review_plan")  # others have a --no-, too
-            names = [f"--{name.replace('_', '-')}"] * is_flag
-            metavar = _METAVARS.get(name)
-            take(name, hints[name], defaults_of[name], *names, help=meaning, metavar=metavar, rich_help_panel=panel)
+    for one in fields(Options)[:-1]:
+        is_flag = hints[one.name] is bool or one.name == "review_plan"  # others have a --no-, too
+        names = [f"--{one.name.replace('_', '-')}"] * is_flag
+        take(one.name, hints[one.name], one.default, *names, **one.metadata)
     for option, (table, name) in SETTINGS.items():  # type, meaning and default come from the row of its field
         row = rows(TABLES[table])[name]
         hint, default = get_type_hints(TABLES[table])[name], defaults(TABLES[table])[name]

@@ -20,7 +20,7 @@ from typing import Literal, TypeVar, cast, get_args
 
 from surefoot.agent import Agent
 from surefoot.cli.exits import Terminated
-from surefoot.cli.options import SETTINGS_FILE, Mode, Options
+from surefoot.cli.options import SETTINGS_FILE, Mode, Options, changed
 from surefoot.cli.recipes import Recipe, chosen_models, chosen_reasoner, recipes_folder
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import EMPTY, Call, State
@@ -41,6 +41,7 @@ from surefoot.tools.mcp.servers import McpServers
 from surefoot.tools.workspace import Place, Workspace
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import JournalError, UsageError
+from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.ports import JournalStore, Recorded, Tool
 
@@ -138,7 +139,9 @@ async def find(store: JournalStore, given: str, journal: str | None = None) -> F
     try:
         return Found(given, *await store.read_recorded(given), (await store.summary(given)).status == "running")
     except UsageError:
-        ids = _outermost(await store.beginning(given, _LOOKED_AT) if given else ())
+        ids = list[str]()  # without the runs of agents that one of them has asked
+        for one in await store.beginning(given, _LOOKED_AT) if given else ():
+            ids += [] if ids and one.startswith(f"{ids[-1]}.") else [one]
     if not ids:
         place, listing = journal_path(journal), f"surefoot runs{journal_hint(journal)}"
         raise UsageError(f"unknown run {given!r} in {place}; `{listing}` lists its runs{or_beside(place)}")
@@ -146,15 +149,6 @@ async def find(store: JournalStore, given: str, journal: str | None = None) -> F
         several, more = (str(len(ids)), "") if len(ids) <= _NAMED else ("many", ", …")
         raise UsageError(f"{several} runs begin with {given!r}: {', '.join(ids[:_NAMED])}{more}; give more of the id")
     return await find(store, ids[0], journal)
-
-
-def _outermost(ids: Sequence[str]) -> Sequence[str]:
-    """Run ids, in their order, without those of agents that one of them has asked."""
-    found: list[str] = []
-    for one in ids:
-        if not (found and one.startswith(f"{found[-1]}.")):
-            found.append(one)
-    return found
 
 
 async def within(store: JournalStore, found: Found, call_id: str) -> tuple[Sequence[Recorded], str]:
@@ -231,6 +225,14 @@ def recipe_from(options: Options, earlier: Recipe | None = None, state: State = 
         fallback=fallback,
         **{name: value for name, value in plain.items() if value is not None},
     )
+
+
+def config_for(recipe: Recipe, tools: Sequence[Tool], options: Options, config: LoopConfig) -> LoopConfig:
+    """The configuration of a new run, with what options say; the gate is on where a tool may change something."""
+    config = changed(options, config, recipe.reasoner) or config
+    if config.guard is None and (recipe.mcp or any(tool.spec.effect != "read" for tool in tools)):
+        return replace(config, guard=GuardConfig())
+    return config
 
 
 def agent_from(

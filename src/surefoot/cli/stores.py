@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -18,7 +17,14 @@ from surefoot.knowledge.bridge import OPERATOR, KnowledgeBridge
 from surefoot.knowledge.tools import entry_from
 from surefoot.telling.text import Line, json_line, visible
 from surefoot.types.errors import UsageError
-from surefoot.types.knowledge import LEAST_LIMIT, MOST_LIMIT, ConventionResult, ConventionsConfig, Knowledge
+from surefoot.types.knowledge import (
+    LEAST_LIMIT,
+    MOST_LIMIT,
+    ConventionResult,
+    ConventionsConfig,
+    Knowledge,
+    KnowledgeType,
+)
 
 T = TypeVar("T")
 
@@ -26,15 +32,6 @@ STORE_VARIABLE = "SUREFOOT_KNOWLEDGE"
 _DEFAULT = Path(".surefoot", "knowledge.db")
 
 app = typer.Typer(help="What is known about a workspace: facts, and conventions of its folders.", no_args_is_help=True)
-
-
-class Kind(StrEnum):
-    """What kind of knowledge an entry is."""
-
-    Fact = "Fact"
-    Procedure = "Procedure"
-    Pattern = "Pattern"
-    Shared = "Shared"
 
 
 StoreOption = Annotated[
@@ -59,7 +56,7 @@ def add(
     rest: Annotated[str, typer.Argument(metavar="OBJECT", help="The rest of the sentence.")],
     directory: Annotated[str | None, typer.Option(help="Makes it a convention of this folder.")] = None,
     language: Annotated[str | None, typer.Option(help="Programming language that it is about.")] = None,
-    kind: Annotated[Kind, typer.Option("--type", help="What kind of knowledge it is.")] = Kind.Fact,
+    kind: Annotated[KnowledgeType, typer.Option("--type", help="What kind of knowledge it is.")] = "Fact",
     confidence: Annotated[float, typer.Option(min=0, max=1, help="How certain it is, from 0 to 1.")] = 0.8,
     by: VouchOption = OPERATOR,
     store: StoreOption = None,
@@ -67,7 +64,7 @@ def add(
 ) -> None:
     """Store a fact or a convention that you vouch for."""
     said = {"subject": subject, "predicate": predicate, "object": rest, "directory": directory, "language": language}
-    said |= {"type": kind.value, "confidence": confidence}
+    said |= {"type": kind, "confidence": confidence}
     entry = entry_from({name: value for name, value in said.items() if value is not None})
     if not by.strip():
         raise UsageError("--by is empty; give the name of who vouches for it")
