@@ -32,20 +32,14 @@ def put(root: Path, path: str, text: str | bytes) -> None:
 
 
 async def test_one_file_a_level_root_first(tmp_path: Path) -> None:
-    for path in (
-        "AGENTS.md",
-        "CLAUDE.md",
-        "src/CLAUDE.md",
-        "src/api/AGENTS.override.md",
-        "src/api/AGENTS.md",
-        "lib/AGENTS.md",
-    ):
+    counts = {".": "AGENTS.md", "src": "src/CLAUDE.md", "src/api": "src/api/AGENTS.override.md"}
+    for path in (*counts.values(), "CLAUDE.md", "src/api/AGENTS.md", "lib/AGENTS.md"):
         put(tmp_path, path, f"this is {path}")
     found = await read(tmp_path, "src/api/handlers.py")
-    assert [file.path for file in found.files] == ["AGENTS.md", "src/CLAUDE.md", "src/api/AGENTS.override.md"]
-    assert [file.scope for file in found.files] == [".", "src", "src/api"]
-    assert found.files[0].text == "this is AGENTS.md"
-    assert found.files[0].digest == sha256(b"this is AGENTS.md").hexdigest()
+    assert [(file.scope, file.path) for file in found.files] == [*counts.items()]
+    assert (found.files[0].text, found.files[0].digest) == (
+        "this is AGENTS.md", sha256(b"this is AGENTS.md").hexdigest()
+    )  # fmt: skip
     assert found.errors == ()
 
 

@@ -26,9 +26,8 @@ def context(*refs: Reference, budget: int = 4000, run_id: str = "run", **outcome
 
 
 def test_the_message_is_exactly_this() -> None:
-    got = context(
-        A, B, Reference("issue", "#42"), budget=8, call_0=ToolResult("Release notes"), call_1=ToolResult("x" * 91)
-    )
+    notes, log = ToolResult("Release notes"), ToolResult("x" * 91)
+    got = context(A, B, Reference("issue", "#42"), budget=8, call_0=notes, call_1=log)
     mark = sha256(b"run:prehydrate_0").hexdigest()[:12]
     assert got.message == (
         "[PRE_HYDRATED_CONTEXT]\n"
@@ -73,10 +72,8 @@ def test_each_failure_has_its_reason(outcome: Outcome | None, error: str) -> Non
 
 def test_results_are_paired_by_call_id() -> None:
     got = context(A, B, call_1=ToolResult("second"), call_0=ToolResult("first"))
-    assert [(each.ref, each.content, each.call_id) for each in got.resolved] == [
-        (A, "first", "prehydrate_0"),
-        (B, "second", "prehydrate_1"),
-    ]
+    found = [(each.ref, each.content, each.call_id) for each in got.resolved]
+    assert found == [(A, "first", "prehydrate_0"), (B, "second", "prehydrate_1")]
 
 
 def test_refused_come_before_failed_and_these_before_what_the_budget_left_out() -> None:

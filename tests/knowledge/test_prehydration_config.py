@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from cases import each
+from cases import cases
 from surefoot.types.errors import ConfigError
-from surefoot.types.prehydration import MOST_PATTERNS, PreHydrationConfig, ReferencePattern, Resolver
+from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
 
 
 def test_defaults_are_written_as_nothing() -> None:
@@ -34,21 +34,7 @@ def test_no_tools_is_not_the_default() -> None:
     assert PreHydrationConfig(resolution_tools={}).to_json() == {"resolution_tools": {}}
 
 
-@each(("data", "field"), [
-    ({"custom_pattern": []}, "custom_pattern"), ({"custom_patterns": None}, "custom_patterns"),
-    ({"custom_patterns": "ab"}, "custom_patterns"), ({"custom_patterns": [{"ref_type": "x"}]}, "custom_patterns"),
-    ({"custom_patterns": [{"ref_type": "x", "pattern": "a", "flags": "i"}]}, "custom_patterns.flags"),
-    ({"custom_patterns": [{"ref_type": "x", "pattern": "a"}] * (MOST_PATTERNS + 1)}, "custom_patterns"),
-    ({"resolution_tools": None}, "resolution_tools"), ({"resolution_tools": ["web_fetch"]}, "resolution_tools"),
-    ({"resolution_tools": {"url": None}}, "resolution_tools.url"),
-    ({"resolution_tools": {"url": ""}}, "resolution_tools.url"),
-    ({"resolution_tools": {"url": {"tool": "a", "arg": "b"}}}, "resolution_tools.arg"),
-    ({"resolution_tools": {"url": {"tool": "a", "argument": 3}}}, "argument"), ({"timeout": 0}, "timeout"),
-    ({"timeout": True}, "timeout"), ({"reference_timeout": float("nan")}, "reference_timeout"),
-    ({"max_references": -1}, "max_references"), ({"max_references": 1.5}, "max_references"),
-    ({"max_context_tokens": None}, "max_context_tokens"), ({"max_concurrency": 0}, "max_concurrency"),
-    ({"max_per_type": -1}, "max_per_type"), ({"path_style": "vms"}, "path_style"), ([], "PreHydrationConfig"),
-])  # fmt: skip
+@cases("knowledge/prehydration_config")
 def test_a_value_that_cannot_be_meant_is_refused_by_name(data: object, field: str) -> None:
     with pytest.raises(ConfigError) as refused:
         PreHydrationConfig.from_json(data)
