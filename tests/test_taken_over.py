@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from clerks import LOOK, ask_first, claimed, clerk, holding, limited, once, serve, stands, store_of, worker_of
 from records import events_of, until
-from surefoot import Agent, GuardConfig, tool
+from surefoot import GuardConfig, tool
 from surefoot.journal.heads import heads_of
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.memory_log import MemoryRun
@@ -20,150 +21,103 @@ from surefoot.run import Run, state_of
 from surefoot.runtime.under_way import Leave
 from surefoot.speak import speak
 from surefoot.testing.journals import Crash, CrashingStore
-from surefoot.testing.models import FunctionModel, ScriptedModel, calls
+from surefoot.testing.models import FunctionModel, calls
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, CallStarted, RunNoted, RunResumed
 from surefoot.types.messages import ModelMessage, ModelRequest
-from surefoot.types.ports import Claimed, JournalStore, Tool
+from surefoot.types.ports import Claimed, JournalStore
 from surefoot.types.words import Approve, Note, Posted, Resume, Settle
-from surefoot.worker import Worker
 
 pytestmark = pytest.mark.anyio
 
-
-@tool(approval="always", effect="read")
-async def ask_first(what: str) -> str:
-    """Ask first."""
-    return f"{what}: done"
-
-
-@tool(effect="read")
-async def look(what: str) -> str:
-    """Look."""
-    return f"seen {what}"
-
-
-def holding(begun: asyncio.Event) -> Tool:
-    """A call that never ends, once it has begun."""
-
-    @tool(effect="read")
-    async def hold() -> str:
-        """Hold on."""
-        begun.set()
-        await asyncio.Event().wait()
-        return "held"
-
-    return hold
+HOLD = calls(("hold", {}))
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> JournalStore:
-    return MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "runs.db")
-
-
-def looks(request: ModelRequest) -> ModelMessage:
-    """One look, then an answer."""
-    is_seen = any(one.role == "tool" for one in request.messages)
-    return ModelMessage("assistant", "Found.") if is_seen else calls(("look", {"what": "it"}))
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[JournalStore]:
+    one = store_of(request.param, tmp_path)
+    yield one
+    await one.aclose()
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_a_word_to_go_on_outlives_whoever_hears_it(store: JournalStore, at: int, when: str) -> None:
-    agent = Agent(FunctionModel(looks), tools=[look], journal=store, name="clerk")
-    limited = replace(agent.config, budget=replace(agent.config.budget, max_steps=1, reserve=0.0))
-    await agent.start("look", run_id="r1", config=limited)
-    await Worker(store, {"clerk": agent}).run(once=True)
+    agent = clerk(store, once(LOOK, "Found."))
+    await agent.start("look", run_id="r1", config=limited(agent).config)
+    await serve(store, agent)
     await store.say("r1", Resume("mika", agent.config))
-    (claimed,) = await store.claim(("clerk",), 1, 30.0)
+    (one,) = await claimed(store)
     mortal = replace(agent, journal=CrashingStore(store, at, when))  # type: ignore[arg-type]  # one of these
     with suppress(Crash):
-        await mortal.drive(claimed, by="the first")
-    await Worker(store, {"clerk": agent}).run(once=True)
+        await mortal.drive(one, by="the first")
+    await serve(store, agent)
     assert (await store.summary("r1")).status == "completed"
     assert len([one for one in await events_of(store, "r1") if isinstance(one, RunResumed)]) == 1
     assert (await store.posted("r1", 1)).outcome == "applied"
-    await agent.aclose()
 
 
 @pytest.mark.parametrize("config", [True, False])
 async def test_a_word_to_go_on_that_cannot_be_followed_is_not_tried_for_ever(store: JournalStore, config: bool) -> None:
-    script = [calls(("look", {"what": "it"})), "Found."]
-    agent = Agent(ScriptedModel(script), tools=[look], journal=store, name="clerk")
-    await agent.start(
-        "look", run_id="r1", config=replace(agent.config, budget=replace(agent.config.budget, max_steps=1))
-    )
-    await Worker(store, {"clerk": agent}).run(once=True)
+    agent = clerk(store, [LOOK, "Found."])
+    await agent.start("look", run_id="r1", config=limited(agent).config)
+    await serve(store, agent)
     other = replace(agent, guard=GuardConfig(anchor="model"))
     await store.say("r1", Resume("mika", other.config if config else None))
-    async with asyncio.timeout(20):
-        await Worker(store, {"clerk": other}).run(once=True)
+    await serve(store, other)
     assert (await store.summary("r1")).reason.startswith("ConfigError")
-    assert await store.claim(("clerk",), 1, 30.0) == []
-    await agent.aclose()
+    assert await claimed(store) == []
 
 
 async def test_a_word_to_a_damaged_run_does_not_have_it_claimed_for_ever(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     store = SqliteJournal(path)
-    agent = Agent(ScriptedModel(["Done."]), journal=store, name="clerk")
+    agent = clerk(store, ["Done."])
     await agent.start("think", run_id="r1")
     await store.aclose()
     with heads_of(path).open("r+b") as file:
         file.seek(20)
         file.write(b"\xff\xff\xff")
-    store = SqliteJournal(path)
-    agent = replace(agent, journal=store)
     with suppress(JournalError):
         await agent.cancel("r1", by="Ada")
-    async with asyncio.timeout(20):
-        await Worker(store, {"clerk": agent}).run(once=True)
+    await serve(store, agent)
     await store.aclose()
 
 
 async def test_a_run_that_is_left_while_it_goes_on_is_ready_for_others(store: JournalStore) -> None:
     """Its question has expired; whoever goes on with it is told to leave it."""
-    begun = asyncio.Event()
-
-    script = [calls(("ask_first", {"what": "mail"})), calls(("hold", {})), "Done."]
-    guard = GuardConfig(approval_timeout_s=0.05)
-    tools = [ask_first, holding(begun)]
-    agent = Agent(ScriptedModel(script), tools=tools, journal=store, name="clerk", guard=guard)
+    begun, script = asyncio.Event(), [calls(("ask_first", {"what": "mail"})), HOLD, "Done."]
+    agent = clerk(store, script, ask_first, holding(begun), guard=GuardConfig(approval_timeout_s=0.05))
     await agent.start("send the mail", run_id="r1")
-    await Worker(store, {"clerk": agent}).run(once=True)
+    await serve(store, agent)
     assert (await store.summary("r1")).status == "paused"
-    claimed: Sequence[Claimed] = ()
+    found: Sequence[Claimed] = ()
     async with asyncio.timeout(20):
-        while not claimed:
+        while not found:
             await asyncio.sleep(0.01)
-            claimed = await store.claim(("clerk",), 1, 30.0)  # nobody asks: its time has come
+            found = await claimed(store)  # nobody asks: its time has come
     leave = Leave()
-    driving = asyncio.create_task(agent.drive(claimed[0], by="the first", leave=leave))
+    driving = asyncio.create_task(agent.drive(found[0], by="the first", leave=leave))
     await asyncio.wait_for(begun.wait(), 20)
     leave.begin(0.1)
     await asyncio.wait((driving,))
     assert (await store.summary("r1")).status == "queued"
-    assert [one.run_id for one in await store.claim(("clerk",), 1, 30.0)] == ["r1"]
-    await agent.aclose()
+    assert [one.run_id for one in await claimed(store)] == ["r1"]
 
 
 async def test_a_run_that_is_to_be_left_while_its_only_call_is_announced_is_left(store: JournalStore) -> None:
-    agent = Agent(
-        ScriptedModel([calls(("hold", {})), "Done."]), tools=[holding(asyncio.Event())], journal=store, name="clerk"
-    )
+    agent, leave = clerk(store, [HOLD, "Done."], holding(asyncio.Event())), Leave()
     await agent.start("hold on", run_id="r1")
-    (claimed,) = await store.claim(("clerk",), 1, 30.0)
-    leave = Leave()
+    (one,) = await claimed(store)
 
     def watch(item: object) -> None:
         if isinstance(item, CallStarted):
             leave.begin(0.1)
 
-    driving = asyncio.create_task(agent.drive(claimed, by="the first", watch=watch, leave=leave))
+    driving = asyncio.create_task(agent.drive(one, by="the first", watch=watch, leave=leave))
     done, _ = await asyncio.wait((driving,), timeout=10)
     assert done
     assert (await store.summary("r1")).status == "queued"
-    await agent.aclose()
 
 
 async def test_what_a_call_gave_is_kept_where_its_run_is_cancelled_while_a_word_is_heard(
@@ -185,7 +139,7 @@ async def test_what_a_call_gave_is_kept_where_its_run_is_cancelled_while_a_word_
         return []
 
     store = MemoryJournal()
-    agent = Agent(ScriptedModel([calls(("send", {"to": "Ann"})), "Done."]), tools=[send], journal=store)
+    agent = clerk(store, [calls(("send", {"to": "Ann"})), "Done."], send)
     running = asyncio.create_task(agent.run("send it", run_id="r1"))
     await asyncio.wait_for(begun.wait(), 20)
     monkeypatch.setattr(MemoryRun, "words", words)
@@ -197,16 +151,11 @@ async def test_what_a_call_gave_is_kept_where_its_run_is_cancelled_while_a_word_
     await asyncio.wait((running,))
     ended = [one.result.content for one in await events_of(store, "r1") if isinstance(one, CallEnded)]
     assert ended == ["sent to Ann"]
-    monkeypatch.undo()
-    await agent.aclose()
 
 
 async def test_a_run_is_started_while_as_many_are_driven_as_may_be(store: JournalStore) -> None:
     begun = asyncio.Event()
-
-    script = [calls(("hold", {})), "Done."]
-    tools = [holding(begun)]
-    agent = Agent(ScriptedModel(script), tools=tools, journal=store, name="clerk", max_concurrent_runs=1)
+    agent = clerk(store, [HOLD, "Done."], holding(begun), max_concurrent_runs=1)
     driving = asyncio.create_task(agent.run("hold on", run_id="r1"))
     await asyncio.wait_for(begun.wait(), 20)
     assert (await asyncio.wait_for(agent.start("hold on", run_id="r2"), 20)).status == "interrupted"
@@ -214,12 +163,10 @@ async def test_a_run_is_started_while_as_many_are_driven_as_may_be(store: Journa
     assert forked.status == "interrupted"
     driving.cancel()
     await asyncio.wait((driving,))
-    await agent.aclose()
 
 
 async def test_a_note_to_a_reply_that_would_be_the_last_is_read(store: JournalStore) -> None:
-    asked, go_on = asyncio.Event(), asyncio.Event()
-    seen: list[str] = []
+    asked, go_on, seen = asyncio.Event(), asyncio.Event(), list[str]()
 
     async def model(request: ModelRequest) -> ModelMessage:
         seen.extend(one.content for one in request.messages if one.role == "user")
@@ -227,15 +174,13 @@ async def test_a_note_to_a_reply_that_would_be_the_last_is_read(store: JournalSt
         await go_on.wait()
         return ModelMessage("assistant", f"Answer {len(seen)}.")
 
-    agent = Agent(FunctionModel(model), journal=store)
-    running = asyncio.create_task(agent.run("sum up", run_id="r1"))
+    running = asyncio.create_task(clerk(store, FunctionModel(model)).run("sum up", run_id="r1"))
     await asyncio.wait_for(asked.wait(), 20)
     await speak(store, "r1", Note("Bob too.", "mika"), wait_s=0)
     go_on.set()
     await asyncio.wait_for(running, 20)
     assert "Bob too." in seen
     assert [one for one in await events_of(store, "r1") if isinstance(one, RunNoted)]
-    await agent.aclose()
 
 
 class Shaky(MemoryJournal):
@@ -261,12 +206,6 @@ class Shaky(MemoryJournal):
             raise JournalError("the disk is full")
 
 
-async def completed(store: JournalStore, run_id: str) -> None:
-    async with asyncio.timeout(20):
-        while (await store.summary(run_id)).status != "completed":  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-
-
 @pytest.mark.parametrize("is_silent", [False, True])
 async def test_a_worker_outlives_a_journal_that_is_away(*, is_silent: bool) -> None:
     store, begun = Shaky(), asyncio.Event()
@@ -278,83 +217,58 @@ async def test_a_worker_outlives_a_journal_that_is_away(*, is_silent: bool) -> N
             await asyncio.Event().wait()
         return "held"
 
-    def model(request: ModelRequest) -> ModelMessage:
-        is_held = any(one.role == "tool" for one in request.messages)
-        return ModelMessage("assistant", "Done.") if is_held else calls(("hold", {}))
-
-    agent = Agent(FunctionModel(model), tools=[tool(hold, effect="read")], journal=store, name="clerk")
+    agent = clerk(store, once(HOLD, "Done."), tool(hold, effect="read"))
     await agent.start("do it", run_id="r1")
     store.troubles = 1
-    worker = Worker(store, {"clerk": agent}, lease_s=0.1)
+    worker = worker_of(store, agent, lease_s=0.1)
     running = asyncio.create_task(worker.run())
     await asyncio.wait_for(begun.wait(), 20)
     store.troubles, store.is_silent = 1_000_000, is_silent
     await until(lambda: not worker.driven)  # let go before the lease is over
     store.is_silent = False
     with pytest.raises(JournalError, match="disk is full"):
-        await asyncio.wait_for(Worker(store, {"clerk": agent}, lease_s=0.1).run(once=True), 20)
+        await asyncio.wait_for(worker_of(store, agent, lease_s=0.1).run(once=True), 20)
     store.troubles = 0
-    await completed(store, "r1")
+    await stands(store, "r1", "completed")
     await worker.drain(1)
     await asyncio.wait_for(running, 20)
-    await agent.aclose()
 
 
 async def test_a_worker_that_is_cancelled_leaves_no_run_behind_that_goes_on(store: JournalStore) -> None:
     begun = asyncio.Event()
-
-    agent = Agent(ScriptedModel([calls(("hold", {}))]), tools=[holding(begun)], journal=store, name="clerk")
+    agent = clerk(store, [HOLD], holding(begun))
     await agent.start("hold on", run_id="r1")
-    worker = Worker(store, {"clerk": agent})
+    worker = worker_of(store, agent)
     running = asyncio.create_task(worker.run())
     await asyncio.wait_for(begun.wait(), 20)
     running.cancel()
     await asyncio.wait((running,), timeout=20)
     assert not worker.driven
     assert (await store.summary("r1")).status == "queued"
-    await agent.aclose()
 
 
 async def test_an_agent_that_is_served_may_also_be_asked_by_another(store: JournalStore) -> None:
-    def inside(request: ModelRequest) -> ModelMessage:
-        return ModelMessage("assistant", "Sent.") if request.messages[-1].role == "tool" else ASK
-
-    def outside(request: ModelRequest) -> ModelMessage:
-        return ModelMessage("assistant", "Done.") if request.messages[-1].role == "tool" else DELEGATE
-
-    clerk = Agent(FunctionModel(inside), tools=[ask_first], journal=store, name="clerk")
-    chief = Agent(FunctionModel(outside), tools=[clerk.as_tool("clerk", "It mails.")], journal=store, name="chief")
+    own = clerk(store, once(calls(("ask_first", {"what": "mail"})), "Sent."), ask_first)
+    asks = own.as_tool("clerk", "It mails.")
+    chief = clerk(store, once(calls(("clerk", {"task": "mail it"})), "Done."), asks, name="chief")
     await chief.start("mail it", run_id="r1")
-    agents = {"clerk": clerk, "chief": chief}
-    await Worker(store, agents).run(once=True)
+    await serve(store, own, chief)
     assert (await store.summary("r1")).status == "paused"
     (question,) = Run.of(await state_of(store, "r1")).waiting
     assert (await speak(store, "r1", Approve(((question.id, ""),), "mika"))).outcome == "applied"
-    await Worker(store, agents).run(once=True)
+    await serve(store, own, chief)
     assert ((await store.summary("r1")).status, (await store.summary("r1.1.0")).status) == ("completed", "completed")
-    await chief.aclose()
 
 
 async def test_a_doubt_that_is_settled_before_anybody_drives_on_replays(store: JournalStore) -> None:
     begun = asyncio.Event()
-
-    async def send() -> str:
-        """Send."""
-        begun.set()
-        await asyncio.Event().wait()
-        return "sent"
-
-    agent = Agent(ScriptedModel([calls(("send", {})), "Sent."]), tools=[tool(send)], journal=store, name="clerk")
+    agent = clerk(store, [HOLD, "Sent."], holding(begun, effect="write"))
     await agent.start("send it", run_id="r1")
-    running = asyncio.create_task(Worker(store, {"clerk": agent}).run())
+    running = asyncio.create_task(worker_of(store, agent).run())
     await asyncio.wait_for(begun.wait(), 20)
     running.cancel()
     await asyncio.wait((running,), timeout=20)
     assert (await speak(store, "r1", Settle("1.0", "done", "mika", "sent"))).outcome == "applied"
-    await Worker(store, {"clerk": agent}).run(once=True)
+    await serve(store, agent)
     assert (await store.summary("r1")).answer == "Sent."
     await events_of(store, "r1")
-    await agent.aclose()
-
-
-ASK, DELEGATE = calls(("ask_first", {"what": "mail"})), calls(("clerk", {"task": "mail it"}))

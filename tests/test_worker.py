@@ -6,12 +6,13 @@ import asyncio
 import json
 import os
 import signal
-from dataclasses import replace
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clerks import LOOK, ask_first, claimed, clerk, limited, look, once, serve, stands, store_of, worker_of
 from processes import Forked
 from records import events_of, until
 from surefoot import Agent, Run, tool
@@ -19,67 +20,48 @@ from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Opened
 from surefoot.speak import speak
-from surefoot.testing.models import FunctionModel, ScriptedModel, calls
+from surefoot.testing.models import calls
 from surefoot.types.errors import JournalUnavailable, RunExists, UsageError
 from surefoot.types.events import DriverChanged, RunResumed, RunStarted
-from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.ports import Claimed, JournalStore, RunFilter
 from surefoot.types.words import Approve, Resume
 from surefoot.worker import Worker
 
 pytestmark = pytest.mark.anyio
 
-
-@tool(approval="always", effect="read")
-async def ask_first(what: str) -> str:
-    """Ask first."""
-    return f"{what}: done"
-
-
-def answers(request: ModelRequest) -> ModelMessage:
-    """One call, then an answer, whoever asks."""
-    if any(one.role == "tool" for one in request.messages):
-        return ModelMessage("assistant", "All is done.")
-    return calls(("look", {"what": "it"}))
-
-
-@tool(effect="read")
-async def look(what: str) -> str:
-    """Look."""
-    return f"seen {what}"
-
-
-def clerk(store: JournalStore, **changes: object) -> Agent:
-    agent = Agent(FunctionModel(answers), tools=[look], journal=store, name="clerk")
-    return replace(agent, **changes) if changes else agent
+LOOKS = once(LOOK, "All is done.")
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> JournalStore:
-    return MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "runs.db")
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[JournalStore]:
+    one = store_of(request.param, tmp_path)
+    yield one
+    await one.aclose()
+
+
+@pytest.fixture
+async def file(tmp_path: Path) -> AsyncIterator[SqliteJournal]:
+    one = SqliteJournal(tmp_path / "runs.db")
+    yield one
+    await one.aclose()
 
 
 async def test_what_is_started_is_driven_as_if_it_had_been_run(store: JournalStore) -> None:
-    agent = clerk(store)
+    agent, told = clerk(store, LOOKS), list[str]()
     begun = await agent.start("look at it", run_id="r1", labels={"team": "红"}, request="ab")
-    assert begun.status == "interrupted"
-    assert (await store.summary("r1")).status == "queued"
+    assert (begun.status, (await store.summary("r1")).status) == ("interrupted", "queued")
     with pytest.raises(RunExists):
         await agent.start("look at it", run_id="r1")
-    told: list[str] = []
-    worker = Worker(store, {"clerk": agent}, tell=lambda run_id, _: told.append(run_id))
-    await worker.run(once=True)
+    await Worker(store, {"clerk": agent}, tell=lambda run_id, _: told.append(run_id)).run(once=True)
     summary = await store.summary("r1")
     assert (summary.status, summary.answer, summary.labels) == ("completed", "All is done.", {"team": "红"})
     assert set(told) == {"r1"}
-    started = next(one for one in await events_of(store, "r1") if isinstance(one, RunStarted))
+    events = await events_of(store, "r1")
+    started = next(one for one in events if isinstance(one, RunStarted))
     assert (started.agent, started.request, bool(started.recipe)) == ("clerk", "ab", True)
-    assert not [one for one in await events_of(store, "r1") if isinstance(one, DriverChanged | RunResumed)]
-    own = await agent.run("look at it", run_id="r2")
-    kinds = [one.type for one in await events_of(store, "r2")]
-    assert kinds == [one.type for one in await events_of(store, "r1")]
-    assert own.answer == summary.answer
-    await agent.aclose()
+    assert not [one for one in events if isinstance(one, DriverChanged | RunResumed)]
+    assert (await agent.run("look at it", run_id="r2")).answer == summary.answer
+    assert [one.type for one in await events_of(store, "r2")] == [one.type for one in events]
 
 
 async def test_many_runs_are_driven_side_by_side_up_to_a_limit(store: JournalStore) -> None:
@@ -94,16 +76,12 @@ async def test_many_runs_are_driven_side_by_side_up_to_a_limit(store: JournalSto
         at_once -= 1
         return "done"
 
-    def model(request: ModelRequest) -> ModelMessage:
-        return ModelMessage("assistant", "ok") if len(request.messages) > 2 else calls(("work", {}))
-
-    agent = Agent(FunctionModel(model), tools=[tool(work, effect="read")], journal=store, name="clerk")
+    agent = clerk(store, once(calls(("work", {})), "ok"), tool(work, effect="read"))
     for number in range(20):
         await agent.start(f"task {number}", run_id=f"r{number}")
-    await Worker(store, {"clerk": agent}, most=4).run(once=True)
-    assert len((await store.list(RunFilter(status="completed"))).runs) == 20
+    await worker_of(store, agent, most=4).run(once=True)
+    assert await store.count(RunFilter(status="completed")) == 20
     assert most <= 4
-    await agent.aclose()
 
 
 async def test_runs_that_wait_for_a_place_are_let_go_when_they_are_left(store: JournalStore) -> None:
@@ -116,57 +94,43 @@ async def test_runs_that_wait_for_a_place_are_let_go_when_they_are_left(store: J
         await going.wait()
         return what
 
-    one = Agent(ScriptedModel([calls(("wait", {"what": "it"})), "Done."]), tools=[wait], journal=store, name="clerk")
-    agent = replace(one, max_concurrent_runs=1)
+    agent = clerk(store, [calls(("wait", {"what": "it"})), "Done."], wait, max_concurrent_runs=1)
     for name in ("r1", "r2"):
         await agent.start("wait", run_id=name)
     await (await store.open("r2")).release("approval", wake_at=0.0)  # the time for its answer is over
-    worker = Worker(store, {"clerk": agent}, most=2)
-    running = asyncio.create_task(worker.run())
+    running = asyncio.create_task(worker_of(store, agent, most=2).run())
     await begun.wait()
-    assert await store.claim(("clerk",), 2, 30.0) == []
+    assert await claimed(store) == []
     running.cancel()
     await asyncio.wait([running])
-    assert {one.run_id for one in await store.claim(("clerk",), 2, 30.0)} == {"r1", "r2"}
-    await agent.aclose()
+    assert {one.run_id for one in await claimed(store)} == {"r1", "r2"}
 
 
 async def test_a_run_that_waits_is_let_go_and_taken_up_when_its_question_is_answered(store: JournalStore) -> None:
-    script = [calls(("ask_first", {"what": "mail"})), "Sent."]
-    agent = Agent(ScriptedModel(script), tools=[ask_first], journal=store, name="clerk")
+    agent = clerk(store, [calls(("ask_first", {"what": "mail"})), "Sent."], ask_first)
     await agent.start("send the mail", run_id="r1")
-    worker = Worker(store, {"clerk": agent})
+    worker = worker_of(store, agent)
     running = asyncio.create_task(worker.run())
-    await until(lambda: not worker.driven and running)
-    async with asyncio.timeout(30):
-        while (await store.summary("r1")).status != "paused":  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await stands(store, "r1", "paused")
     assert (await speak(store, "r1", Approve((("1.0", ""),), "mika"))).outcome == "applied"
     worker.wake()
-    async with asyncio.timeout(30):
-        while (await store.summary("r1")).status != "completed":  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await stands(store, "r1", "completed")
     await worker.drain(1)
     await asyncio.wait_for(running, 30)
     await events_of(store, "r1")
-    await agent.aclose()
 
 
 async def test_a_word_to_go_on_takes_up_a_run_that_has_ended(store: JournalStore) -> None:
-    agent = Agent(ScriptedModel([calls(("look", {"what": "it"})), "Found."]), tools=[look], journal=store, name="clerk")
-    limited = replace(agent.config, budget=replace(agent.config.budget, max_steps=1, reserve=0.0))
-    await agent.start("look", run_id="r1", config=limited)
-    worker = Worker(store, {"clerk": agent})
-    await worker.run(once=True)
-    assert (await store.summary("r1")).status == "stopped"
-    await worker.run(once=True)  # nobody has asked for more
-    assert (await store.summary("r1")).status == "stopped"
+    agent = clerk(store, [LOOK, "Found."])
+    await agent.start("look", run_id="r1", config=limited(agent).config)
+    for _ in range(2):  # nobody has asked for more
+        await serve(store, agent)
+        assert (await store.summary("r1")).status == "stopped"
     assert (await speak(store, "r1", Resume("mika", agent.config))).outcome == ""
-    await worker.run(once=True)
-    assert ((await store.summary("r1")).status, (await store.summary("r1")).answer) == ("completed", "Found.")
+    await serve(store, agent)
+    assert (await stands(store, "r1", "completed")).answer == "Found."
     assert [one.by for one in await events_of(store, "r1") if isinstance(one, RunResumed)] == ["mika"]
     assert (await store.posted("r1", 1)).outcome == "applied"
-    await agent.aclose()
 
 
 async def test_a_drain_lets_what_must_not_be_repeated_end_and_cuts_off_the_rest(store: JournalStore) -> None:
@@ -179,9 +143,9 @@ async def test_a_drain_lets_what_must_not_be_repeated_end_and_cuts_off_the_rest(
         done.append("paid")
         return "paid"
 
-    agent = Agent(ScriptedModel([calls(("pay", {})), "Paid."]), tools=[tool(pay)], journal=store, name="clerk")
+    agent = clerk(store, [calls(("pay", {})), "Paid."], tool(pay))
     await agent.start("pay", run_id="r1")
-    worker = Worker(store, {"clerk": agent})
+    worker = worker_of(store, agent)
     running = asyncio.create_task(worker.run())
     await asyncio.wait_for(begun.wait(), 30)
     await worker.drain(20)
@@ -189,36 +153,32 @@ async def test_a_drain_lets_what_must_not_be_repeated_end_and_cuts_off_the_rest(
     assert done == ["paid"]
     assert [one.type for one in await events_of(store, "r1")][-1] == "CallEnded"
     assert (await store.summary("r1")).status == "queued"
-    await Worker(store, {"clerk": agent}).run(once=True)
+    await serve(store, agent)
     assert ((await store.summary("r1")).answer, done) == ("Paid.", ["paid"])
-    await agent.aclose()
 
 
-async def test_a_run_that_makes_its_driver_fail_is_set_aside(tmp_path: Path) -> None:
-    store = SqliteJournal(tmp_path / "runs.db")
-    agent = clerk(store)
-    await agent.start("look at it", run_id="r1")
-
+async def test_a_run_that_makes_its_driver_fail_is_set_aside(file: SqliteJournal) -> None:
     class Broken(Agent):
         async def drive(self, claimed: Claimed, **_: object) -> object:  # type: ignore[override]  # a bug of somebody's
             async with asyncio.timeout(5):
                 await (await self._store.open(claimed.run_id)).release()
             raise RuntimeError("no such luck")
 
-    broken = Broken(FunctionModel(answers), tools=[look], journal=store, name="clerk")
-    await Worker(store, {"clerk": broken}).run(once=True)
-    summary = await store.summary("r1")
-    assert (summary.status, summary.reason) == ("set_aside", "RuntimeError: no such luck")
-    assert [one.status for one in (await store.list(RunFilter(status="set_aside"))).runs] == ["set_aside"]
-    await Worker(store, {"clerk": agent}).run(once=True)
-    assert (await store.summary("r1")).status == "set_aside"
-    await speak(store, "r1", Resume("mika"))
-    await Worker(store, {"clerk": agent}).run(once=True)
-    assert (await store.summary("r1")).status == "completed"
-    await agent.aclose()
+    agent = clerk(file, LOOKS)
+    await agent.start("look at it", run_id="r1")
+    await serve(file, Broken(LOOKS, tools=[look], journal=file, name="clerk"))
+    assert (await file.summary("r1")).reason == "RuntimeError: no such luck"
+    for _ in range(2):
+        assert [one.run_id for one in (await file.list(RunFilter(status="set_aside"))).runs] == ["r1"]
+        await serve(file, agent)
+    await speak(file, "r1", Resume("mika"))
+    await serve(file, agent)
+    assert (await file.summary("r1")).status == "completed"
 
 
-async def test_a_run_that_asks_is_given_back_by_a_driver_that_is_cancelled_while_it_reads(tmp_path: Path) -> None:
+async def test_a_run_that_asks_is_given_back_by_a_driver_that_is_cancelled_while_it_reads(
+    file: SqliteJournal, tmp_path: Path
+) -> None:
     reads = asyncio.Event()
 
     class Silent(SqliteJournal):
@@ -226,27 +186,22 @@ async def test_a_run_that_asks_is_given_back_by_a_driver_that_is_cancelled_while
             reads.set()
             await asyncio.Event().wait()
 
-    store, silent = SqliteJournal(tmp_path / "runs.db"), Silent(tmp_path / "other.db")
-    agent = clerk(store)
-    await agent.start("pay it", run_id="r1")
-    (claimed,) = await store.claim(["clerk"], 1, 30.0)
+    await clerk(file, LOOKS).start("pay it", run_id="r1")
+    (one,) = await claimed(file)
 
     async def leave() -> None:
-        async with Opened(await store.open("r1", fence=claimed.fence), silent) as opened:
+        async with Opened(await file.open("r1", fence=one.fence), Silent(tmp_path / "other.db")) as opened:
             opened.leave(Run("r1", "paused", reason="approval"))
 
     leaving = asyncio.create_task(leave())
     await reads.wait()
     leaving.cancel()
     await asyncio.gather(leaving, return_exceptions=True)
-    assert [one.run_id for one in await store.claim(["clerk"], 1, 30.0)] == ["r1"]
-    await agent.aclose()
+    assert [one.run_id for one in await claimed(file)] == ["r1"]
 
 
-async def test_no_run_is_blamed_for_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
-    store, failures = SqliteJournal(tmp_path / "runs.db"), iter(range(3))
-    agent = clerk(store)
-    await agent.start("look at it", run_id="r1")
+async def test_no_run_is_blamed_for_a_journal_that_cannot_be_written(file: SqliteJournal) -> None:
+    failures = iter(range(3))
 
     class OnAFullDisk(Agent):
         async def drive(self, claimed: Claimed, **how: Any) -> Run:  # Any: passed on as they are
@@ -255,18 +210,16 @@ async def test_no_run_is_blamed_for_a_journal_that_cannot_be_written(tmp_path: P
                 raise JournalUnavailable("the disk is full")
             return await super().drive(claimed, **how)
 
-    full = OnAFullDisk(FunctionModel(answers), tools=[look], journal=store, name="clerk")
-    await Worker(store, {"clerk": full}).run(once=True)
-    assert (await store.summary("r1")).status == "completed"
-    await agent.aclose()
+    await clerk(file, LOOKS).start("look at it", run_id="r1")
+    await serve(file, OnAFullDisk(LOOKS, tools=[look], journal=file, name="clerk"))
+    assert (await file.summary("r1")).status == "completed"
 
 
 def test_an_agent_is_served_under_its_name() -> None:
-    agent = Agent(FunctionModel(answers), name="clerk")
     with pytest.raises(UsageError, match="has the name 'clerk'"):
-        Worker(MemoryJournal(), {"other": agent})
+        Worker(MemoryJournal(), {"other": Agent(LOOKS, name="clerk")})
     with pytest.raises(UsageError, match="cannot be the name"):
-        Agent(FunctionModel(answers), name="My Clerk")
+        Agent(LOOKS, name="My Clerk")
 
 
 PROGRAM = """
@@ -303,17 +256,17 @@ def book(folder: Path) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-async def test_a_worker_that_dies_or_sleeps_leaves_its_run_to_another(tmp_path: Path, how: signal.Signals) -> None:
+async def test_a_worker_that_dies_or_sleeps_leaves_its_run_to_another(
+    file: SqliteJournal, tmp_path: Path, how: signal.Signals
+) -> None:
     """A dead one at once; a stopped one when its lease is over, and when it wakes it appends nothing any more."""
-    store = SqliteJournal(tmp_path / "runs.db")
-    agent = Agent(FunctionModel(answers), tools=[look], journal=store, name="clerk")
 
+    @tool
     async def note(number: int) -> str:
         """Write a note that nobody takes back."""
         return str(number)
 
-    agent = replace(agent, tools=[tool(note)])
-    await agent.start("note it", run_id="r1")
+    await clerk(file, LOOKS, note).start("note it", run_id="r1")
     lease_s = 30.0 if how == signal.SIGKILL else 1.0
     first = Forked(PROGRAM, str(tmp_path), str(lease_s))
     second: Forked | None = None
@@ -325,11 +278,11 @@ async def test_a_worker_that_dies_or_sleeps_leaves_its_run_to_another(tmp_path: 
         async with asyncio.timeout(60):
             while not statuses or statuses[-1] not in ("completed", "paused"):
                 await asyncio.sleep(0.1)
-                statuses.append((await store.summary("r1")).status)
+                statuses.append((await file.summary("r1")).status)
         if how == signal.SIGSTOP:
             os.kill(first.pid, signal.SIGCONT)
             await asyncio.sleep(1)
-        told = await events_of(store, "r1")
+        told = await events_of(file, "r1")
         assert [one.fence for one in told if isinstance(one, DriverChanged)] == [2]
         numbers = [number for number, _ in book(tmp_path)]
         assert len(numbers) == len(set(numbers)), numbers
@@ -339,4 +292,3 @@ async def test_a_worker_that_dies_or_sleeps_leaves_its_run_to_another(tmp_path: 
             if process is not None:
                 with process:
                     process.kill()
-        await agent.aclose()

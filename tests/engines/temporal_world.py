@@ -14,9 +14,10 @@ from temporalio.client import Client
 
 from surefoot import Agent, Run, tool
 from surefoot.core.loop.fold import fold
+from surefoot.engines.temporal.payloads import workflow_id
 from surefoot.engines.temporal.worker import Engine, connected
 from surefoot.testing.models import ScriptedModel, calls
-from surefoot.types.ports import JournalStore
+from surefoot.types.ports import JournalStore, RunSummary
 
 NUMBERS = count()
 PATIENCE_S = 120
@@ -48,6 +49,21 @@ async def at_rest(store: JournalStore, run_id: str, patience_s: float = PATIENCE
     assert summary.status != "set_aside", summary.reason
     events = [one.event for one in (await store.read_recorded(run_id))[0]]
     return Run.of(fold(events), events[-1])
+
+
+async def stands(store: JournalStore, run_id: str, *statuses: str) -> RunSummary:
+    """The run in one line, once it has one of these statuses."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (summary := await store.summary(run_id)).status not in statuses:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    return summary
+
+
+async def begun_anew(client: Client, run_id: str, first: str) -> None:
+    """Return once the workflow of a run is another one than the first."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (await client.get_workflow_handle(workflow_id(run_id)).describe()).run_id == first:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
 
 
 class Lasting:

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("temporalio", reason="the extra `temporal` is not installed")
 
 from dev_server import Server
-from temporal_world import NUMBERS, PATIENCE_S, engine, store_of
+from temporal_world import NUMBERS, PATIENCE_S, engine, stands, store_of
 from temporalio.api.enums.v1 import EventType, IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
@@ -28,16 +28,9 @@ from surefoot.engines.temporal.worker import connected, is_marked
 from surefoot.journal import memory
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.events import CallJudged
-from surefoot.types.outcomes import Deny
-from surefoot.types.ports import JournalStore
+from surefoot.types.outcomes import Allow, Deny
 
 pytestmark = [pytest.mark.anyio, pytest.mark.temporal, pytest.mark.timeout(300)]
-
-
-async def stands(store: JournalStore, run_id: str, *statuses: str) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while (await store.summary(run_id)).status not in statuses:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
 
 
 def paying(**options: Any) -> Agent[Any]:
@@ -64,8 +57,8 @@ async def test_calls_of_a_tool_are_made_on_the_queue_that_it_names(temporal_serv
     assert {one.activity_type.name: one.task_queue.name for one in sent} == {"think": run_id, "act": till}
 
 
-@pytest.mark.parametrize("size", ["move", "run"])
-async def test_a_call_is_answered_by_an_update(temporal_server: Server, size: Size) -> None:
+@pytest.mark.parametrize(("size", "said"), [("move", "approve"), ("move", "refuse"), ("run", "approve")])
+async def test_a_call_is_answered_by_an_update(temporal_server: Server, size: Size, said: str) -> None:
     run_id = f"asked{next(NUMBERS)}"
     agent = paying(approval="always")
     async with engine(temporal_server, agent, queue=run_id, size=size) as client:
@@ -75,29 +68,15 @@ async def test_a_call_is_answered_by_an_update(temporal_server: Server, size: Si
         unknown = "not_waiting" if size == "move" else "no_such_call"  # by stretches, only the journal knows
         for wrong, kind in ((Answer("9.9", "Ada"), unknown), (Answer("1.0", "Ada", digest="0" * 64), "changed")):
             with pytest.raises(WorkflowUpdateFailedError) as failed:
-                await handle.execute_update("approve", wrong)
+                await handle.execute_update(said, wrong)
             assert isinstance(failed.value.cause, ApplicationError)
             assert failed.value.cause.type == kind
-        assert await handle.execute_update("approve", Answer("1.0", "Ada")) == "applied"
+        assert await handle.execute_update(said, Answer("1.0", "Ada", "too much")) == "applied"
         await stands(store_of(agent), run_id, "completed")
         assert await asyncio.wait_for(handle.result(), 60) == "completed"
-
-
-async def test_a_call_is_refused_by_an_update(temporal_server: Server) -> None:
-    run_id = f"asked{next(NUMBERS)}"
-    agent = paying(approval="always")
-    async with engine(temporal_server, agent, queue=run_id) as client:
-        await agent.start("go", run_id=run_id)
-        await stands(store_of(agent), run_id, "paused")
-        handle: Any = client.get_workflow_handle(workflow_id(run_id))  # Any: its updates have no types
-        with pytest.raises(WorkflowUpdateFailedError):
-            await handle.execute_update("refuse", Answer("9.9", "Ada"))
-        assert await handle.execute_update("refuse", Answer("1.0", "Ada", "too much")) == "applied"
-        await stands(store_of(agent), run_id, "completed")
     records, _ = await store_of(agent).read_recorded(run_id)
-    assert [one.event.decision for one in records if isinstance(one.event, CallJudged)][-1] == Deny(
-        "refused by Ada: too much"
-    )
+    *_, last = [one.event.decision for one in records if isinstance(one.event, CallJudged)]
+    assert last == (Allow() if said == "approve" else Deny("refused by Ada: too much"))
 
 
 async def test_runs_are_found_by_their_search_attributes(temporal_server: Server) -> None:

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("temporalio", reason="the extra `temporal` is not installed")
 
 from dev_server import Server
-from temporal_world import PATIENCE_S, Lasting, at_rest, engine
+from temporal_world import PATIENCE_S, Lasting, at_rest, begun_anew, engine, stands
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.testing import ActivityEnvironment
@@ -86,9 +86,8 @@ async def test_a_run_that_makes_its_driver_fail_each_time_is_set_aside(temporal_
     agent = Agent(ScriptedModel(["Done."]), journal=store, name="clerk")
     object.__setattr__(agent, "hands", fail)
     await agent.start("think", run_id="r")
-    async with engine(temporal_server, agent, size="run"), asyncio.timeout(PATIENCE_S):
-        while (summary := await store.summary("r")).status != "set_aside":  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
+    async with engine(temporal_server, agent, size="run"):
+        summary = await stands(store, "r", "set_aside")
     assert ("a mistake of ours" in summary.reason, tries) == (True, 4)
 
 
@@ -164,9 +163,7 @@ async def test_a_call_in_a_thread_outlasts_its_workflow(temporal_server: Server,
         first = (await client.get_workflow_handle(workflow_id(run_id)).describe()).run_id
         await adopt(client, [run_id])
         if size == "move":  # with `run`, the journal is held until the call has ended
-            async with asyncio.timeout(PATIENCE_S):
-                while (await client.get_workflow_handle(workflow_id(run_id)).describe()).run_id == first:  # noqa: ASYNC110
-                    await asyncio.sleep(0.1)
+            await begun_anew(client, run_id, first)
         await asyncio.sleep(12)  # longer than a worker may go without a sign of life
         await till.end(store, run_id)
 
@@ -217,9 +214,7 @@ async def test_what_ends_beside_a_hand_that_fails_is_on_record(temporal_server: 
             while len((await handle.query("summary"))["under_way"]) > 1:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         go.set()
-        async with asyncio.timeout(PATIENCE_S):
-            while (summary := await store.summary(run_id)).status != "set_aside":  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
+        summary = await stands(store, run_id, "set_aside")
     assert "no room" in summary.reason
     events = [one.event for one in (await store.read_recorded(run_id))[0]]
     assert [one.result.content for one in events if isinstance(one, CallEnded)] == ["waited"]

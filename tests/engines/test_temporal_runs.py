@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("temporalio", reason="the extra `temporal` is not installed")
 
 from dev_server import Server
-from temporal_world import NUMBERS, PATIENCE_S, Lasting, at_rest, engine
+from temporal_world import NUMBERS, PATIENCE_S, Lasting, at_rest, begun_anew, engine
 from temporalio import workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
@@ -24,7 +24,7 @@ from temporalio.worker import Replayer
 
 from desk import BILL, Desk
 from plan_kit import ONE_BY_ONE, WORDS, World, off, plan, step
-from records import events_of
+from records import events_of, until
 from scenes import Played, Row, config_of, drive, models_of, rows_in
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, Task, tool
 from surefoot.core.loop.moves import next_moves
@@ -116,10 +116,7 @@ SCENES: list[tuple[Row, Any, Any, str, dict[str, Any]]] = [
 
 async def play_all(server: Server, scenes: Sequence[tuple[Row, Any, Any, str, dict[str, Any]]], size: Size) -> None:
     store, alone = CheckedJournal(MemoryJournal()), CheckedJournal(MemoryJournal())
-    made = [
-        made_of(row, world, words, store, f"a{n}", **options)
-        for n, (row, world, words, _, options) in enumerate(scenes)
-    ]
+    made = [made_of(row, world, words, store, f"a{n}", **how) for n, (row, world, words, _, how) in enumerate(scenes)]
     room, mark = asyncio.Semaphore(6), next(NUMBERS)  # workflows of other tests may be open still
 
     async def played(n: int) -> str:
@@ -206,9 +203,7 @@ async def test_a_run_is_cancelled_while_a_call_is_under_way(temporal_server: Ser
         await held.agent.cancel(run_id, by="Ada")
         assert (await at_rest(store, run_id)).status == "cancelled"
         assert await asyncio.wait_for(client.get_workflow_handle(workflow_id(run_id)).result(), 60) == "cancelled"
-        async with asyncio.timeout(60):
-            while not held.is_cut:  # noqa: ASYNC110  # its worker is told with the next sign of life
-                await asyncio.sleep(0.05)
+        await until(lambda: held.is_cut)  # its worker is told with the next sign of life
 
 
 # --- sizes
@@ -349,6 +344,12 @@ MUTANTS: Mapping[str, Callable[[Moves, bool], Moves]] = {  # what is decided, an
 }
 
 
+@tool(effect="read")
+async def look(q: str) -> str:
+    """Look it up."""
+    return q
+
+
 @workflow.defn(name=WORKFLOW)
 class Mutant(RunWorkflow):
     """The workflow of a core that was changed."""
@@ -369,11 +370,6 @@ async def test_a_changed_core_is_caught_when_a_history_is_replayed(
     temporal_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, run_id = MemoryJournal(), f"r{next(NUMBERS)}"
-
-    @tool(effect="read")
-    async def look(q: str) -> str:
-        """Look it up."""
-        return q
 
     said = [calls(("look", {"q": "a"}), ("look", {"q": "b"})), "Done."]
     agent = Agent(ScriptedModel(said), tools=[look], journal=store, name="clerk")
@@ -397,15 +393,16 @@ async def test_a_changed_core_is_caught_when_a_history_is_replayed(
     assert missed == []
 
 
+_FAILED = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
+
+
 async def _came_of(handle: WorkflowHandle[Any, Any], patience_s: float = 15) -> str:
     """Whether a workflow has "ended", was "caught" at doing otherwise than its history, or is "stuck"."""
     until = time.monotonic() + patience_s
     while time.monotonic() < until:
         if (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING:
             return "ended"
-        if any(
-            one.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED for one in (await handle.fetch_history()).events
-        ):
+        if _FAILED in {one.event_type for one in (await handle.fetch_history()).events}:
             return "caught"
         await asyncio.sleep(0.2)
     return "stuck"
@@ -417,11 +414,6 @@ async def test_a_run_that_a_changed_core_got_is_finished_once_it_is_adopted(
     temporal_server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     paid, came = list[str](), dict[str, str]()
-
-    @tool(effect="read")
-    async def look(q: str) -> str:
-        """Look it up."""
-        return q
 
     @tool(effect="write", approval="always")
     async def pay(to: str) -> str:
@@ -470,9 +462,7 @@ async def test_an_adopted_run_goes_on_from_its_journal(temporal_server: Server, 
         first = (await client.get_workflow_handle(workflow_id(run_id)).describe()).run_id
         assert [one async for one in checked(store, client) if one[0] == run_id] == []
         await adopt(client, [run_id])
-        async with asyncio.timeout(60):
-            while (await client.get_workflow_handle(workflow_id(run_id)).describe()).run_id == first:  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
+        await begun_anew(client, run_id, first)
         held.go.set()
         assert (await at_rest(store, run_id)).status == "completed"
         second = client.get_workflow_handle(workflow_id(run_id))
@@ -499,12 +489,11 @@ async def test_two_workers_share_the_runs_of_a_journal(
     told, client = asyncio.Event(), await connected(stores[0], temporal_server.address)
     for name in names:
         await agents[0].start("go", run_id=name)
-    workers = [
-        asyncio.create_task(
-            Engine(store, {"clerk": agent}, await connected(store, temporal_server.address), queue=queue).run(told)
-        )
+    engines = [
+        Engine(store, {"clerk": agent}, await connected(store, temporal_server.address), queue=queue)
         for store, agent in zip(stores, agents, strict=True)
     ]
+    workers = [asyncio.create_task(one.run(told)) for one in engines]
     for name in names:
         assert (await at_rest(stores[0], name)).status == "completed"
         assert await asyncio.wait_for(client.get_workflow_handle(workflow_id(name)).result(), 60) == "completed"

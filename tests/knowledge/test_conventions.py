@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
 Ask = Callable[..., Awaitable[ToolResult]]
+Rule = tuple[str, str, str, float]
 
 
 @pytest.fixture
@@ -48,11 +48,7 @@ async def texts(bridge: KnowledgeBridge, directory: str, query: str, limit: int 
 
 @cases("knowledge/conventions")
 async def test_what_holds_where_and_in_which_order(
-    bridge: KnowledgeBridge,
-    rules: Sequence[tuple[str, str, str, float]],
-    directory: str,
-    query: str,
-    expected: list[str],
+    bridge: KnowledgeBridge, rules: Sequence[Rule], directory: str, query: str, expected: list[str]
 ) -> None:
     await bridge.add(rule(*one) for one in rules)
     assert await texts(bridge, directory, query) == expected
