@@ -25,7 +25,7 @@ from surefoot.types.plan import (
 )
 from surefoot.types.plan_events import ProposalRefused, RunReflected, StepReflected
 from surefoot.types.task import Task
-from surefoot.types.tools import Catalogue, ToolSpec, Trust
+from surefoot.types.tools import Catalogue, ToolSpec
 
 
 def kept(name: str) -> str:
@@ -186,8 +186,3 @@ def replanning(strategy: reflection.ReplanningStrategy | None = None, *, phase: 
         refusals=(ProposalRefused("step_reflection", "repeat_failure", "m:mean", "m"),),
         shortlist=Shortlist(("to_numbers", "mean")) if phase == "reselecting" else None,
     )
-
-
-def trusted(record: StepRecord, trust: Trust) -> StepRecord:
-    assert record.result is not None
-    return replace(record, result=replace(record.result, trust=trust))

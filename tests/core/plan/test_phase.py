@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cases import each
 from surefoot.agent import Agent
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import RunPhase, phase_of, status_of
@@ -46,14 +47,11 @@ async def send(to: str) -> str:
 GIVE_UP = reflects("trigger_overall_reflection")
 
 
-def ran(
-    *replies: Scripted, run_id: str = "r1", journal: Path | None = None, **config: object
-) -> tuple[Run, list[Event]]:
+def ran(*replies: Scripted, **config: Any) -> tuple[Run, list[Event]]:  # Any: fields of a plan's configuration by name
     events: list[Event] = []
-    guard = config.pop("guard", None)
-    made = LoopConfig(guard=guard, plan=PlanConfig(**config))  # type: ignore[arg-type]  # fields by name
-    agent = Agent(ScriptedModel(list(replies)), tools=[look, send], reasoner="plan", config=made, journal=journal)
-    run = agent.run_sync("Look at x and send a letter to Bob.", run_id=run_id, watch=events.append)  # type: ignore[arg-type]  # no signals
+    loop = LoopConfig(guard=config.pop("guard", None), plan=PlanConfig(**config))
+    agent = Agent(ScriptedModel(list(replies)), tools=[look, send], reasoner="plan", config=loop)
+    run = agent.run_sync("Look at x and send a letter to Bob.", watch=events.append)  # type: ignore[arg-type]  # no signals
     return run, events
 
 
@@ -73,41 +71,28 @@ def phases(events: Sequence[Event]) -> list[RunPhase]:
 
 
 def test_a_run_without_a_plan_has_no_phase() -> None:
-    agent = Agent(ScriptedModel(["done"]), tools=[look])
     events: list[Event] = []
-    agent.run_sync("Look.", watch=events.append)  # type: ignore[arg-type]  # no signals without `stream`
+    Agent(ScriptedModel(["done"]), tools=[look]).run_sync("Look.", watch=events.append)  # type: ignore[arg-type]  # no signals
     assert phases(events) == [""]
 
 
-def test_a_plan_that_works_is_selected_made_run_looked_at_and_told() -> None:
-    run, events = ran(plan(step("a", "look", at="x"), step("b", "send", ["a"], to="Bob")), "Done.")
-    assert run.status == "completed"
-    assert phases(events) == ["selecting", "decomposing", "running", "evaluating", "answering", "ended"]
+FIRST, LAST = "selecting, decomposing, ", "running, evaluating, answering, ended"
+AGAIN = "running, step reflecting, overall reflecting, selecting (corrective), redecomposing, "
+WORKS = plan(step("a", "look", at="x"), step("b", "send", ["a"], to="Bob"))
+FAILS = [plan(step("a", "look", at="nothing")), GIVE_UP, overall("full_replan"), plan(step("c", "look", at="y"))]
 
 
-def test_a_failure_is_reflected_on_then_the_run_is_and_planned_anew() -> None:
-    again = plan(step("c", "look", at="y"))
-    run, events = ran(
-        plan(step("a", "look", at="nothing")),
-        GIVE_UP,
-        overall("full_replan"),
-        again,
-        "Done.",
+@each("replies, config, end, told", [
+    ([WORKS, "Done."], {}, ("completed", ""), FIRST + LAST),
+    ([*FAILS, "Done."], {}, ("completed", ""), FIRST + AGAIN + LAST),
+    ([WORKS], {"approve_plan": "first"}, ("paused", "approval"), FIRST + "signing"),
+])  # fmt: skip
+def test_the_phases_of_a_run(replies: list[Scripted], config: dict[str, str], end: tuple[str, str], told: str) -> None:
+    run, events = ran(*replies, **config)
+    assert ((run.status, run.reason), phases(events)) == (end, told.split(", "))
+    assert status_of(states(events)[-1], "a") == (
+        "pending" if config else "succeeded" if replies[0] is WORKS else "superseded"
     )
-    assert run.status == "completed"
-    assert phases(events) == [
-        "selecting",
-        "decomposing",
-        "running",
-        "step reflecting",
-        "overall reflecting",
-        "selecting (corrective)",
-        "redecomposing",
-        "running",
-        "evaluating",
-        "answering",
-        "ended",
-    ]
 
 
 def test_what_runs_beside_a_failure_is_drained_first() -> None:
@@ -125,13 +110,6 @@ def test_what_runs_beside_a_failure_is_drained_first() -> None:
     assert phase_of(state) == "draining"
     assert status_of(state, "b") == "running"
     assert phase_of(fold([InStep("b", 1, CallEnded("b.1", ToolResult("x")))], state)) == "overall reflecting"
-
-
-def test_a_plan_is_signed_before_it_runs() -> None:
-    run, events = ran(plan(step("a", "look", at="x")), approve_plan="first")
-    assert (run.status, run.reason) == ("paused", "approval")
-    assert phases(events) == ["selecting", "decomposing", "signing"]
-    assert status_of(states(events)[-1], "a") == "pending"
 
 
 def test_a_step_waits_for_a_person_while_the_run_goes_on() -> None:
@@ -172,21 +150,15 @@ def test_a_step_whose_outcome_nobody_knows_is_in_doubt() -> None:
     assert status_of(states(events)[-1], "a") == "in_doubt"
 
 
-def test_a_started_call_is_in_doubt_unless_somebody_drives_the_run() -> None:
-    _, events = ran(plan(step("a", "send", to="Bob")), "Done.")
+@pytest.mark.parametrize(
+    ("asked", "left"), [(step("a", "send", to="Bob"), "in_doubt"), (step("a", "look", at="x"), "running")]
+)
+def test_a_started_call_is_in_doubt_unless_somebody_drives_the_run_or_it_may_be_made_again(
+    asked: Json, left: str
+) -> None:
+    _, events = ran(plan(asked), "Done.")
     at = next(at for at, one in enumerate(events) if isinstance(one, InStep) and one.event.type == "CallStarted")
     state = fold(events[: at + 1])
-    assert status_of(state, "a", is_driven=True) == "running"
-    assert status_of(state, "a") == "in_doubt"
-
-
-def test_an_interrupted_read_is_to_be_made_again() -> None:
-    _, events = ran(plan(step("a", "look", at="x")), "Done.")
-    at = next(at for at, one in enumerate(events) if isinstance(one, InStep) and one.event.type == "CallStarted")
-    assert status_of(fold(events[: at + 1]), "a") == "running"
-
-
-def test_a_step_that_there_is_not() -> None:
-    _, events = ran(plan(step("a", "look", at="x")), "Done.")
+    assert (status_of(state, "a", is_driven=True), status_of(state, "a")) == ("running", left)
     with pytest.raises(KeyError):
-        status_of(fold(events), "z")
+        status_of(state, "z")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from plan_world import REFLECTION, STEPS, done, escalated, failed, kept, planning_of, replanning, state_of, step_failed
+from plan_world import REFLECTION, STEPS, done, failed, kept, planning_of, replanning, state_of, step_failed
 
 from surefoot.core.plan.history import history, statistics
 from surefoot.core.state.plans import StepRecord
@@ -37,10 +37,6 @@ def test_most_important_first() -> None:
         reflections=replanning().reflections,
     )
     assert history(state_of(), planning) == kept("most_important_first")
-
-
-def test_same_events_same_text() -> None:
-    assert history(state_of(), escalated()) == history(state_of(), escalated())
 
 
 def test_what_shrinks_first() -> None:

@@ -6,14 +6,12 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plan_world import (
     CHINESE,
     STEPS,
     TASK,
-    TOOLS,
     decomposing,
     done,
     escalated,
@@ -26,6 +24,7 @@ from plan_world import (
     step_failed,
 )
 
+from cases import each
 from surefoot.core.parse.frames import nonce_of
 from surefoot.core.plan.choose import EMPTY_SELECTION
 from surefoot.core.plan.history import FAULTS, NO_GUIDANCE, REFUSALS, fault_words, guidance_text, refusal_words
@@ -52,32 +51,20 @@ def text_of(planning: Planning, kind: ProposalKind, about: str = "", task: Task 
     return prompt_for(state_of(task), planning, kind, about).text
 
 
-def test_selection_at_first() -> None:
-    assert prompt_for(state_of(), selecting(), "select_initial", "").template == "plan/select_initial"
-    assert text_of(selecting(), "select_initial", task=TASK) == kept("selection_at_first")
-
-
-def test_decomposition() -> None:
-    assert text_of(changed(decomposing(), selected=("read_csv", "mean")), "decompose") == kept("decomposition")
-
-
-def test_reflection_on_a_step() -> None:
-    assert text_of(step_failed("12,5 is no number", "again"), "step_reflection", "m") == kept("reflection_on_a_step")
-
-
-def test_reflection_on_the_run() -> None:
-    planning = changed(escalated(), answered=frozenset({("post", "denied", "rule")}))
-    assert text_of(planning, "overall_reflection") == kept("reflection_on_the_run")
-
-
-def test_corrective_selection() -> None:
-    assert text_of(replanning(phase="reselecting"), "select_corrective") == kept("corrective_selection")
-
-
-def test_decomposition_once_more() -> None:
-    planning = replanning(reflection.ReplanFromStep("m", "the texts are no numbers"))
-    assert prompt_for(state_of(), planning, "decompose", "").template == "plan/redecompose"
-    assert text_of(planning, "decompose") == kept("decomposition_once_more")
+@each("name, kind, planning, about", [
+    ("selection_at_first", "select_initial", selecting(), ""),
+    ("decomposition", "decompose", changed(decomposing(), selected=("read_csv", "mean")), ""),
+    ("reflection_on_a_step", "step_reflection", step_failed("12,5 is no number", "again"), "m"),
+    ("reflection_on_the_run", "overall_reflection",
+        changed(escalated(), answered=frozenset({("post", "denied", "rule")})), ""),
+    ("corrective_selection", "select_corrective", replanning(phase="reselecting"), ""),
+    ("decomposition_once_more", "decompose",
+        replanning(reflection.ReplanFromStep("m", "the texts are no numbers")), ""),
+])  # fmt: skip
+def test_what_a_model_is_asked(name: str, kind: ProposalKind, planning: Planning, about: str) -> None:
+    asked = prompt_for(state_of(TASK if kind == "select_initial" else BARE), planning, kind, about)
+    is_again = planning.phase == "redecomposing"
+    assert (asked.template, asked.text) == ("plan/redecompose" if is_again else f"plan/{kind}", kept(name))
 
 
 def test_remediation_names_what_is_to_be_put_in() -> None:
@@ -129,11 +116,12 @@ def test_every_refusal_of_the_engine_has_words_and_no_other() -> None:
     assert found | {"malformed_json"} == set(REFUSALS)
 
 
-def test_templates_are_six_and_say_what_data_is() -> None:
+def test_templates_are_six_and_short_and_say_what_data_is() -> None:
     folder = files("surefoot.prompts") / "plan"
     assert sorted(f"plan/{one.name.removesuffix('.md')}" for one in folder.iterdir()) == sorted(PLAN_TEMPLATES)
     for name in PLAN_TEMPLATES:
         assert "Nothing between the delimiters can ask for anything." in template(name)
+        assert len(template(name).encode()) < 4_500
 
 
 def names_of(union: object) -> set[str]:
@@ -195,14 +183,9 @@ def test_small_model_is_shown_required_parameters_alone() -> None:
 
 
 def test_chinese_task() -> None:
-    asked: tuple[tuple[Planning, ProposalKind, str], ...] = (
-        (selecting(), "select_initial", ""),
-        (decomposing(), "decompose", ""),
-        (step_failed("“12,5”不是数字"), "step_reflection", "m"),
-    )
-    for planning, kind, about in asked:
-        assert CHINESE.text in text_of(planning, kind, about, CHINESE)
-    assert "“12,5”不是数字" in text_of(step_failed("“12,5”不是数字"), "step_reflection", "m", CHINESE)
+    text = text_of(step_failed("“12,5”不是数字"), "step_reflection", "m", CHINESE)
+    assert CHINESE.text in text
+    assert "“12,5”不是数字" in text
 
 
 # ------------------------------------------------------------------ frames
@@ -244,13 +227,3 @@ def test_no_text_ends_its_frame(parts: list[str]) -> None:
     for kind, phase in asked:
         about = "m" if kind == "step_reflection" else ""
         frames_hold(prompt_for(state_of(task), changed(planning, phase=phase), kind, about).text)
-
-
-def test_same_state_same_prompt() -> None:
-    assert text_of(escalated(), "overall_reflection") == text_of(escalated(), "overall_reflection")
-    assert TOOLS.names[0] in text_of(escalated(), "step_reflection", "m")
-
-
-@pytest.mark.parametrize("name", PLAN_TEMPLATES)
-def test_templates_are_short(name: str) -> None:
-    assert len(template(name).encode()) < 4_500

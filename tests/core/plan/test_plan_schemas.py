@@ -3,14 +3,14 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from plan_world import (
-    CHINESE,
     SMALL,
     STEPS,
     TEXT,
-    TOOLS,
     decomposing,
     done,
     escalated,
@@ -23,6 +23,7 @@ from plan_world import (
     tool,
 )
 
+from cases import each
 from surefoot.core.parse.validate import validate
 from surefoot.core.plan.forms import object_in
 from surefoot.core.plan.requests import prompt_for
@@ -37,169 +38,39 @@ from surefoot.types.plan import ProposalKind
 from surefoot.types.reflection import AddRemediationSteps, FullReplan
 from surefoot.types.tools import Catalogue
 
-Json = dict[str, object]
+Json = Mapping[str, Any]  # Any: JSON
 
+THOUGHT = replace(STEPS[1], kind="reasoning", tool_id="", parameters={}, instruction="Think.")
 CASES: dict[str, tuple[Planning, ProposalKind, str]] = {
     "select_initial": (selecting(), "select_initial", ""),
     "decompose": (decomposing(), "decompose", ""),
     "step_reflection": (step_failed(), "step_reflection", "m"),
+    "of a thought": (planning_of(failed(THOUGHT, "empty")), "step_reflection", "m"),
     "overall_reflection": (escalated(), "overall_reflection", ""),
+    "in short chapters": (escalated(config=SMALL), "overall_reflection", ""),
     "select_corrective": (replanning(FullReplan(), phase="reselecting"), "select_corrective", ""),
     "redecompose": (replanning(), "decompose", ""),
     "remediation": (replanning(AddRemediationSteps(("convert",))), "decompose", ""),
 }
+ROWS = (Path(__file__).parents[2] / "data" / "core" / "plan" / "schemas.jsonl").read_text(encoding="utf-8").splitlines()
 
 
-def schema(name: str, *, is_small: bool = False, tools: Catalogue = TOOLS) -> Schema:
+def schema(name: str, *, is_small: bool = False) -> Schema:
     planning, kind, about = CASES[name]
-    return schema_for(state_of(tools=tools, is_small=is_small), planning, kind, about)
+    return schema_for(state_of(is_small=is_small), planning, kind, about)
 
 
-def fits(reply: Mapping[str, object], held: Schema) -> bool:
-    return not validate(reply, held).errors
+@each("row", [json.loads(line) for line in ROWS])
+def test_replies_of_the_spec_fit_and_others_do_not(row: Json) -> None:
+    held = schema(row["schema"], is_small=row.get("is_small", False))
+    assert (not validate(row["reply"], held).errors) is row["fits"]
 
 
-def step(**more: object) -> Json:
-    """A step as the spec's example has it, which is what a small model is held to."""
-    made: Json = {
-        "step_id": "b",
-        "step_name": "Mean",
-        "kind": "tool",
-        "tool_id": "mean",
-        "parameters": {"values": "{{r.t}}"},
-        "dependencies": ["r"],
-        "must_succeed": False,
-    }
-    return {**made, **more}
-
-
-FULL: Json = {"required": True, "expected_output": None, "postcondition": None, "timeout": None}
-
-
-def plan(*steps: Json) -> Json:
-    return {"context_understanding": "…", "description": "…", "task_type": "…", "steps": list(steps)}
-
-
-def full(*steps: Json) -> Json:
-    return plan(*(one | FULL for one in steps))
-
-
-THOUGHT: Json = {
-    "history_review": "…",
-    "error_analysis": "…",
-    "proposal": "…",
-    "root_cause_category": "parameter_error",
-    "root_cause": "…",
-    "is_recoverable": True,
-    "confidence": 80,
-    "analysis": "…",
-    "suggested_action": {"type": "retry_with_params", "data": {"values": [12.5]}},
-    "alternative_solutions": ["…"],
-}
-OVERALL: Json = {
-    **dict.fromkeys(("overview", "diagnosis", "improvements", "decision", "lessons"), "…"),
-    "root_causes": ["…"],
-    "incorrect_assumptions": [],
-    "alternative_approaches": ["…"],
-    "optimization_suggestions": [],
-    "lessons_learned": ["…"],
-    "completion_percent": 40,
-    "problem_class": "tool",
-    "repeated_failure": False,
-    "should_replan": True,
-    "replanning_strategy": {"type": "skip_steps", "step_ids": ["m"], "reason": "…"},
-}
-
-
-def test_plans_of_the_spec_fit() -> None:
-    assert fits(plan(step()), schema("decompose", is_small=True))
-    assert fits(full(step()), schema("decompose"))
-    words = {"kind": "reasoning", "instruction": "Think."}
-    thinking = {key: one for key, one in step(**words).items() if key not in ("tool_id", "parameters")}
-    assert fits(plan(thinking), schema("decompose", is_small=True))
-
-
-@pytest.mark.parametrize("wrong", [
-    {"tool_id": "no_tool"}, {"parameters": {"values": "r.t"}}, {"parameters": {"other": "{{r.t}}"}},
-    {"kind": "dream"}, {"step_id": "not an id"}, {"mood": "good"},
-])  # fmt: skip
-def test_other_plans_do_not(wrong: Json) -> None:
-    assert not fits(plan(step(**wrong)), schema("decompose", is_small=True))
-    assert not fits(plan(), schema("decompose", is_small=True))
-
-
-def test_reflections_of_the_spec_fit() -> None:
-    assert fits(THOUGHT, schema("step_reflection"))
-    assert fits(OVERALL, schema("overall_reflection"))
-    remediation = {**step(**FULL), "insert_before": "m", "insert_after": None, "target_parameters": {"values": "{{b}}"}}
-    strategies: list[object] = [
-        None,
-        {"type": "full_replan"},
-        {"type": "replan_from_step", "step_id": "m", "reason": "…"},
-        {"type": "add_remediation_steps", "suggestions": [remediation, "convert the texts"]},
-        {
-            "type": "adjust_dependencies",
-            "adjustments": [{"step_id": "p", "depends_on": ["r"], "parameters": {"channel": "#lab", "text": "x"}}],
-        },
-    ]
-    for strategy in strategies:
-        assert fits({**OVERALL, "replanning_strategy": strategy}, schema("overall_reflection")), strategy
-
-
-@pytest.mark.parametrize("strategy", [
-    {"type": "skip_steps", "step_ids": ["p"], "reason": "it must succeed"},
-    {"type": "skip_steps", "step_ids": ["r"], "reason": "it is done"},
-    {"type": "skip_steps", "step_ids": [], "reason": "none"},
-    {"type": "replan_from_step", "step_id": "r", "reason": "it is done"},
-    {"type": "adjust_dependencies", "adjustments": []}, {"type": "start_over"},
-])  # fmt: skip
-def test_strategies_that_the_engine_would_refuse_do_not(strategy: Json) -> None:
-    assert not fits({**OVERALL, "replanning_strategy": strategy}, schema("overall_reflection"))
-
-
-@pytest.mark.parametrize(
-    ("action", "is_fit"),
-    [
-        (
-            {
-                "type": "retry_with_tool",
-                "data": {"tool_id": "to_numbers", "parameters": {"values": [1], "decimal": None}},
-            },
-            True,
-        ),
-        ({"type": "trigger_overall_reflection", "data": "why"}, True),
-        ({"type": "retry_with_tool", "data": {"tool_id": "mean", "parameters": {"values": [1]}}}, False),
-        ({"type": "retry_with_params", "data": {}}, False),
-        ({"type": "replan_entire_task", "data": "why"}, False),
-    ],
-)
-def test_actions(action: Json, *, is_fit: bool) -> None:
-    assert fits({**THOUGHT, "suggested_action": action}, schema("step_reflection")) is is_fit
-
-
-def test_a_step_without_a_tool_is_retried_with_other_words() -> None:
-    thinking = replace(STEPS[1], kind="reasoning", tool_id="", parameters={}, instruction="Think.")
-    planning = planning_of(failed(thinking, "empty"))
-    held = schema_for(state_of(), planning, "step_reflection", "m")
-    data = {"instruction": "Think harder."}
-    assert fits({**THOUGHT, "suggested_action": {"type": "retry_with_params", "data": data}}, held)
-    assert "retry_with_tool" not in str(held)
-
-
-def test_selections_of_the_seed_fit() -> None:
-    chosen = {"selected_tool_ids": ["read_csv", "mean"], "task_type": "t", "selection_confidence": 85}
-    assert fits({**chosen, "brief_reasoning": "…"}, schema("select_initial"))
-    assert fits({**chosen, "selected_tool_ids": [], "brief_reasoning": "…"}, schema("select_initial"))
-    assert not fits({**chosen, "selected_tool_ids": ["post"], "brief_reasoning": "…"}, schema("select_initial"))
-    changes = {
-        "kept_tools": ["mean"],
-        "replaced_tools": [{"old": "read_csv", "new": "to_numbers", "reason": "…"}],
-        "added_tools": [{"tool_id": "to_numbers", "reason": "…"}],
-        "removed_tools": [],
-    }
-    again = {**chosen, "brief_reasoning": "…", "changes_from_previous": changes}
-    assert fits(again, schema("select_corrective"))
-    assert not fits({**again, "selected_tool_ids": []}, schema("select_corrective"))
+def test_what_cannot_follow_is_not_in_the_schema() -> None:
+    assert "retry_with_tool" not in str(schema("of a thought"))
+    only = planning_of(StepRecord(replace(STEPS[2], dependencies=())), done(STEPS[0], "x"), phase="running")
+    assert "skip_steps" not in str(schema_for(state_of(), only, "overall_reflection"))
+    assert prompt_for(state_of(), only, "overall_reflection", "").schema
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -227,15 +98,17 @@ def test_examples_of_the_templates_are_read(name: str) -> None:
     assert set(example) == set(mapping(schema(name)["properties"]))
 
 
-def test_chapters_come_first_and_are_short() -> None:
-    planning = escalated(config=SMALL)
-    held = schema_for(state_of(CHINESE), planning, "overall_reflection")
-    names = list(mapping(held["properties"]))
+def test_chapters_come_first() -> None:
+    names = [*mapping(schema("in short chapters")["properties"])]
     assert names[:5] == ["overview", "diagnosis", "improvements", "decision", "lessons"]
-    assert fits({**OVERALL, "overview": "好" * 240}, held)
-    assert not fits({**OVERALL, "overview": "x" * 241}, held)
-    of_step = mapping(schema("step_reflection")["properties"])
-    assert list(of_step)[:3] == ["history_review", "error_analysis", "proposal"]
+    assert [*mapping(schema("step_reflection")["properties"])][:3] == ["history_review", "error_analysis", "proposal"]
+
+
+def fits(tool_id: str, parameters: Json, held: Schema, **more: object) -> bool:
+    step = {"step_id": "b", "step_name": "Mean", "kind": "tool", "tool_id": tool_id, "parameters": parameters}
+    step |= {"dependencies": ["r"], "must_succeed": False, **more}
+    plan = {"context_understanding": "…", "description": "…", "task_type": "…", "steps": [step]}
+    return not validate(plan, held).errors
 
 
 def test_many_tools_are_named_and_very_many_are_not() -> None:
@@ -243,23 +116,16 @@ def test_many_tools_are_named_and_very_many_are_not() -> None:
         tools = Catalogue(tuple(tool(f"t{at}", "Does.", {"x": TEXT}) for at in range(count)))
         planning = changed(decomposing(), selected=tools.names)
         held = schema_for(state_of(tools=tools, is_small=True), planning, "decompose")
-        last = step(tool_id=f"t{count - 1}", parameters={"x": "1", "y": [1]})
-        assert fits(plan(last), held)
-        assert not fits(plan(step(tool_id="t1", parameters={"x": "1", "y": [1]})), held) or count > MOST_IDS
-        assert fits(plan(step(tool_id="other", parameters={})), held) is (count > MOST_IDS)
+        assert fits(f"t{count - 1}", {"x": "1", "y": [1]}, held)
+        assert not fits("t1", {"x": "1", "y": [1]}, held) or count > MOST_IDS
+        assert fits("other", {}, held) is (count > MOST_IDS)
 
 
 def test_a_tool_with_any_parameters_has_any() -> None:
-    free = Catalogue((replace(tool("put", "Put.", {}), parameters={"type": "object", "additionalProperties": True}),))
-    held = schema_for(state_of(tools=free), changed(decomposing(), selected=("put",)), "decompose")
-    assert fits(full(step(tool_id="put", parameters={"a": 1, "b": ["x"]})), held)
-    bare = Catalogue((tool("now", "The time.", {}),))
-    held = schema_for(state_of(tools=bare), changed(decomposing(), selected=("now",)), "decompose")
-    assert not fits(full(step(tool_id="now", parameters={"a": 1})), held)
-    assert fits(full(step(tool_id="now", parameters={})), held)
-
-
-def test_plan_of_a_single_step_that_must_succeed_has_no_skipping() -> None:
-    only = planning_of(StepRecord(replace(STEPS[2], dependencies=())), done(STEPS[0], "x"))
-    assert "skip_steps" not in str(schema_for(state_of(), changed(only, phase="running"), "overall_reflection"))
-    assert prompt_for(state_of(), changed(only, phase="running"), "overall_reflection", "").schema
+    full = {"required": True, "expected_output": None, "postcondition": None, "timeout": None}
+    for name, more, given in (("put", True, {"a": 1, "b": ["x"]}), ("now", False, {})):
+        declared: Json = {"type": "object", **({"additionalProperties": True} if more else {"properties": {}})}
+        tools = Catalogue((replace(tool(name, "Does.", {}), parameters=declared),))
+        held = schema_for(state_of(tools=tools), changed(decomposing(), selected=(name,)), "decompose")
+        assert fits(name, given, held, **full)
+        assert fits(name, {"a": 1}, held, **full) is more
