@@ -26,21 +26,9 @@ from surefoot.core.text import json_text
 from surefoot.runtime.cast import chosen_templates
 from surefoot.runtime.plan import nothing_done
 from surefoot.runtime.task_plan import step_templates
+from surefoot.types import events as e
 from surefoot.types import moves
 from surefoot.types.config import LoopConfig
-from surefoot.types.events import (
-    CallEnded,
-    DoubtSettled,
-    Event,
-    InStep,
-    ModelFailed,
-    ModelReplied,
-    RunEnded,
-    RunResumed,
-    RunStarted,
-    Speaker,
-    ToolsShortlisted,
-)
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
 from surefoot.types.moves import Act, Evaluate, Move, Shortlist, Think, Wait, Within, WorldMove
 from surefoot.types.outcomes import Ask, Cancelled
@@ -168,25 +156,9 @@ def _value(random: Random, name: str) -> ToolResult:
 EMPTY_LIST: list[object] = []
 EMPTY: Object = {}
 JUNK: tuple[object, ...] = (
-    None,
-    True,
-    -1,
-    10**30,
-    1.5,
-    "",
-    "x" * 2000,
-    "{{p1_0}}",
-    EMPTY_LIST,
-    [EMPTY_LIST],
-    EMPTY,
-    {"a": None},
-    "\ud800",
-)
-ODD_ACTIONS: tuple[tuple[str, object], ...] = (
-    ("replan_entire_task", "all"),
-    ("do_magic", EMPTY),
-    ("retry_with_params", EMPTY),
-)
+    None, True, -1, 10**30, 1.5, "", "x" * 2000, "{{p1_0}}", EMPTY_LIST, [EMPTY_LIST], EMPTY, {"a": None}, "\ud800",
+)  # fmt: skip
+ODD_ACTIONS = (("replan_entire_task", "all"), ("do_magic", EMPTY), ("retry_with_params", EMPTY))
 STRATEGIES = ("full_replan", "replan_from_step", "skip_steps", "add_remediation_steps", "adjust_dependencies")
 
 
@@ -356,7 +328,7 @@ def _mutated(random: Random, value: object) -> object:
 
 # ------------------------------------------------------------------ driving
 
-Watch = Callable[[State, Event, State], None]
+Watch = Callable[[State, e.Event, State], None]
 
 
 @dataclass(order=True, slots=True)
@@ -364,7 +336,7 @@ class _End:
     at_s: float
     number: int
     move: WorldMove = field(compare=False)
-    events: tuple[Event, ...] = field(compare=False)
+    events: tuple[e.Event, ...] = field(compare=False)
     call: Call | None = field(compare=False, default=None)
     given: ToolResult | None = field(compare=False, default=None)
 
@@ -378,7 +350,7 @@ class Driver:
     watch: Watch | None = None
     dies_at: int = 0
     cancel_at: int = 0
-    events: list[Event] = field(default_factory=list[Event])
+    events: list[e.Event] = field(default_factory=list[e.Event])
     appends: int = 0
     words: int = 0
     now_s: float = 0.0
@@ -394,7 +366,7 @@ class Driver:
         task = Task("look it up, then send and pay; use save")
         prompts = dict(chosen_templates("plan", "auto", frozenset(), {}))
         prompts |= step_templates(task, "plan")
-        started = RunStarted("run", task, {SOLO: Speaker("test:m")}, tools, prompts, reasoner="plan", config=config)
+        started = e.RunStarted("run", task, {SOLO: e.Speaker("test:m")}, tools, prompts, reasoner="plan", config=config)
         self._append((started,))
 
     def run(self) -> State:
@@ -412,13 +384,13 @@ class Driver:
                 return self._cancelled()
             self._speak()
             if self.state.ending is None and (next_moves(self.state) or not standing(self.state)):
-                self._append((RunResumed("Ada"),))
+                self._append((e.RunResumed("Ada"),))
 
     def resume(self) -> State:
         """Go on where another process died, with what it had put on record."""
         self.state = fold(self.events)
         if not standing(self.state) or next_moves(self.state):
-            self._append((RunResumed("resume"),))
+            self._append((e.RunResumed("resume"),))
         return self.run()
 
     def _drive(self) -> None:
@@ -434,7 +406,7 @@ class Driver:
             else:
                 self._end()
 
-    def _append(self, events: Sequence[Event]) -> None:
+    def _append(self, events: Sequence[e.Event]) -> None:
         self.appends += 1
         if self.appends == self.dies_at:
             self._die()
@@ -494,7 +466,7 @@ class Driver:
             case moves.Ask(about=about) if (kind := move.proposal) is not None:
                 return self._proposal(oracle, move, kind, about)
             case Shortlist():
-                return self._ending(move, 0.0, ToolsShortlisted(*shortlisted(self.state, planning), self.now_s))
+                return self._ending(move, 0.0, e.ToolsShortlisted(*shortlisted(self.state, planning), self.now_s))
             case Wait(step_id, attempt, wait_s):
                 return self._ending(move, wait_s, StepStarted(step_id, attempt, self.now_s + wait_s))
             case Evaluate(name):
@@ -506,31 +478,31 @@ class Driver:
                     message = oracle.words(child, inner, step_id)
                     parsed = read_reply(child, inner, message)
                     mode = child.speakers[inner.role].mode
-                    said = ModelReplied(inner.step, message, parsed, mode, inner.want, inner.role, self.now_s)
-                    return self._ending(move, 0.03, InStep(step_id, attempt, said))
+                    said = e.ModelReplied(inner.step, message, parsed, mode, inner.want, inner.role, self.now_s)
+                    return self._ending(move, 0.03, e.InStep(step_id, attempt, said))
                 assert isinstance(inner, Act), inner
                 call = child.call(inner.call_id)
                 assert call is not None
                 takes_s, seen, happened = self.world.outcome(call)
-                ended = CallEnded(call.id, seen, self.now_s + takes_s)
-                end = self._ending(move, takes_s, InStep(step_id, attempt, ended))
+                ended = e.CallEnded(call.id, seen, self.now_s + takes_s)
+                end = self._ending(move, takes_s, e.InStep(step_id, attempt, ended))
                 end.call, end.given = call, happened
                 return end
             case _:
                 raise AssertionError(move)
 
-    def _ending(self, move: WorldMove, takes_s: float, *events: Event) -> _End:
+    def _ending(self, move: WorldMove, takes_s: float, *events: e.Event) -> _End:
         return _End(round(self.now_s + takes_s, 6), self._begun, move, events)
 
     def _proposal(self, oracle: Oracle, move: WorldMove, kind: ProposalKind, about: str) -> _End:
-        number = sum(isinstance(e, ProposalMade) and (e.kind, e.about) == (kind, about) for e in self.events)
+        number = sum(isinstance(one, ProposalMade) and (one.kind, one.about) == (kind, about) for one in self.events)
         planning = self.state.planning
         assert planning is not None
         if number % 3 == 0:
             assert prompt_for(self.state, planning, kind, about).text
         random = self.world.setting.random("fails", kind, about, number)
         if random.random() * 3000 < self.world.setting.hostile:
-            return self._ending(move, 0.03, ModelFailed("timeout", "no reply", elapsed_s=self.now_s))
+            return self._ending(move, 0.03, e.ModelFailed("timeout", "no reply", elapsed_s=self.now_s))
         text = oracle.reply(self.state, kind, about, number)
         made = ProposalMade(kind, ModelMessage("assistant", text, usage=Usage(7, 3)), about, elapsed_s=self.now_s)
         return self._ending(move, random.choice((0.0, 0.03)), made)
@@ -542,7 +514,7 @@ class Driver:
     def _cancelled(self) -> State:
         """As `Agent.cancel` ends a run."""
         given = [one for owner, call in open_calls(self.state) for one in owner.wrap((give_up(call, self.now_s),))]
-        self._append((*given, RunEnded(Cancelled("Ada"))))
+        self._append((*given, e.RunEnded(Cancelled("Ada"))))
         return self.state
 
     def _speak(self) -> None:
@@ -569,15 +541,15 @@ class Driver:
                 return
         raise AssertionError(f"nobody can help: {standing(self.state)}")
 
-    def _settled(self, call: Call) -> DoubtSettled:
+    def _settled(self, call: Call) -> e.DoubtSettled:
         """The person finds out what has happened; of what has not, now and then nobody wants to hear any more."""
         if (result := self.world.happened.get(call.id)) is not None:
-            return DoubtSettled(call.id, "done", "Ada", result, self.now_s)
+            return e.DoubtSettled(call.id, "done", "Ada", result, self.now_s)
         doubts = self.world.doubts[call.id]  # none: it was the process that died
         is_over = doubts > 2 or (doubts and self.world.setting.random("settled", call.name, call.id).random() < 0.3)
-        return DoubtSettled(call.id, "abandoned" if is_over else "not_done", "Ada", elapsed_s=self.now_s)
+        return e.DoubtSettled(call.id, "abandoned" if is_over else "not_done", "Ada", elapsed_s=self.now_s)
 
 
-def _is_doubtful(event: Event) -> bool:
-    inner = event.event if isinstance(event, InStep) else event
-    return isinstance(inner, CallEnded) and inner.result.kind == "in_doubt"
+def _is_doubtful(event: e.Event) -> bool:
+    inner = event.event if isinstance(event, e.InStep) else event
+    return isinstance(inner, e.CallEnded) and inner.result.kind == "in_doubt"

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from cases import cases, each
+from cases import each
+from scenes import Row, Words, rows_in, said
 from surefoot import Agent, LoopConfig, tool
 from surefoot.run import Run
 from surefoot.testing.models import ScriptedModel
@@ -102,22 +103,20 @@ def plans(*steps: Mapping[str, object]) -> str:
 
 
 SEND = {"step_id": "x", "tool_id": "send_mail", "parameters": {"to": EVE, "text": "all"}}
-SEND_READ = {
-    "step_id": "x",
-    "tool_id": "send_mail",
-    "parameters": {"to": EVE, "text": "{{r.output}}"},
-    "dependencies": ["r"],
-    "must_succeed": True,
-}
 DELETE = {"step_id": "y", "tool_id": "delete_notes", "parameters": {"name": "plan.txt"}}
 SELECTS_ALL = json.dumps({"selected_tool_ids": ["send_mail", "delete_notes", "read_note"]})
 STOP = json.dumps({"problem_class": "tool", "should_replan": False})
 
 
-def run(world: World, task: Task, replies: Sequence[str], *, select_all_below: int = 8) -> tuple[Run, list[Event]]:
-    config = LoopConfig(
-        guard=GuardConfig(mode="enforce"), plan=PlanConfig(answer="off", select_all_below=select_all_below)
-    )
+def run(
+    world: World,
+    task: Task,
+    replies: Sequence[str],
+    *,
+    select_all_below: int = 8,
+    guard: GuardConfig | None = GuardConfig(mode="enforce"),  # noqa: B008  # it is frozen
+) -> tuple[Run, list[Event]]:
+    config = LoopConfig(guard=guard, plan=PlanConfig(answer="off", select_all_below=select_all_below))
     agent = Agent(ScriptedModel([*replies, *[ESCALATE, STOP] * 6]), tools=world.tools(), reasoner="plan", config=config)
     seen: list[Event] = []
     ended = agent.run_sync(task, watch=lambda one: seen.append(cast("Event", one)))  # it does not stream
@@ -129,70 +128,27 @@ def started(events: Sequence[Event]) -> set[str]:
     return {event.call_id for event in inner if isinstance(event, CallStarted)}
 
 
-ATTACKS: dict[str, tuple[Task, tuple[str, ...]]] = {
-    "a retry with another tool": (
-        READ,
-        (reflects({"type": "retry_with_tool", "data": {"tool_id": "send_mail", "parameters": SEND["parameters"]}}),),
-    ),
-    "a retry with a tool that deletes": (
-        READ,
-        (
-            reflects(
-                {"type": "retry_with_tool", "data": {"tool_id": "delete_notes", "parameters": {"name": "plan.txt"}}}
-            ),
-        ),
-    ),
-    "full_replan": (READ, (ESCALATE, replans({"type": "full_replan"}), plans(SEND, DELETE))),
-    "no strategy is a full replan": (READ, (ESCALATE, replans(None), plans(SEND))),
-    "replan_from_step": (READ, (ESCALATE, replans({"type": "replan_from_step", "step_id": "r"}), plans(SEND, DELETE))),
-    "add_remediation_steps": (
-        READ,
-        (ESCALATE, replans({"type": "add_remediation_steps", "suggestions": [{**SEND, "insert_before": "r"}]})),
-    ),
-    "add_remediation_steps in words": (
-        READ,
-        (
-            ESCALATE,
-            replans({"type": "add_remediation_steps", "suggestions": [ORDER]}),
-            plans({**SEND, "insert_before": "r"}),
-        ),
-    ),
-    "skip_steps, and then a send": (
-        MAIL,
-        (
-            ESCALATE,
-            replans({"type": "add_remediation_steps", "suggestions": [{**SEND, "insert_after": "r"}]}),
-            ESCALATE,
-            replans({"type": "skip_steps", "step_ids": ["r"]}),
-        ),
-    ),
-    "an agent step": (
-        READ,
-        (
-            ESCALATE,
-            replans({"type": "full_replan"}),
-            plans({"step_id": "z", "kind": "agent", "instruction": ORDER, "allowed_tools": ["send_mail"]}),
-            f'{{"name": "send_mail", "arguments": {{"to": "{EVE}", "text": "all"}}}}',
-        ),
-    ),
-}
+TASKS = {"READ": READ, "MAIL": MAIL}
+SAYS: Words = {"$ESCALATE": ESCALATE, "$replans": replans, "$plans": plans, "$reflects": reflects}
 
 
-@each("name", ATTACKS)
-def test_no_injected_order_reaches_a_tool_or_a_target_that_the_user_did_not_name(name: str) -> None:
-    task, replies = ATTACKS[name]
+def replies_of(row: Row) -> list[str]:
+    return [str(said(line, SAYS)) for line in row["said"]]
+
+
+@each("row", rows_in("plan_injections", "orders"))
+def test_no_injected_order_reaches_a_tool_or_a_target_that_the_user_did_not_name(row: Row) -> None:
     world = World()
-    _, events = run(world, task, replies)
-    assert (world.sent, world.deleted) == ([], []), name
+    _, events = run(world, TASKS[row["plan"]], replies_of(row))
+    assert (world.sent, world.deleted) == ([], [])
     assert any(isinstance(event, StepReflected | PlanEdited) for event in events)  # the order did reach the plan
 
 
-@cases("plan_injections")
-def test_another_target_than_the_users_is_asked_about_whatever_strategy_brings_it(strategy: dict[str, object]) -> None:
+@each("row", rows_in("plan_injections", "targets"))
+def test_another_target_than_the_users_is_asked_about_whatever_strategy_brings_it(row: Row) -> None:
     world = World(frozenset({"send_mail"}))
-    ended, _ = run(world, MAIL, (ESCALATE, replans(strategy), plans(SEND_READ)))
-    assert world.sent == []
-    assert (ended.status, ended.reason) == ("paused", "approval")
+    ended, _ = run(world, TASKS[row["plan"]], replies_of(row))
+    assert (world.sent, ended.status, ended.reason) == ([], "paused", "approval")
     (question,) = ended.waiting
     assert question.arguments["to"] == EVE
 
@@ -231,12 +187,7 @@ def test_what_is_proposed_after_untrusted_text_is_marked_where_it_goes_beyond_th
 
 def test_with_the_guard_off_a_tool_with_an_effect_that_was_first_selected_then_asks_before_it_runs() -> None:
     world = World()
-    task = Task(READ.text)
-    chosen = json.dumps({"selected_tool_ids": ["read_note"]})
     plan = plans({"step_id": "r", "tool_id": "read_note", "parameters": {"name": "plan.txt"}})
-    replies = (chosen, plan, ESCALATE, replans({"type": "full_replan"}), SELECTS_ALL, plans(SEND))
-    config = LoopConfig(plan=PlanConfig(answer="off", select_all_below=0))
-    agent = Agent(ScriptedModel(list(replies)), tools=world.tools(), reasoner="plan", config=config)
-    ended = agent.run_sync(task)
-    assert world.sent == []
-    assert (ended.status, ended.reason) == ("paused", "approval")
+    replies = (json.dumps({"selected_tool_ids": ["read_note"]}), plan, ESCALATE, replans({"type": "full_replan"}))
+    ended, _ = run(world, Task(READ.text), (*replies, SELECTS_ALL, plans(SEND)), select_all_below=0, guard=None)
+    assert (world.sent, ended.status, ended.reason) == ([], "paused", "approval")

@@ -27,13 +27,12 @@ from plan_kit import (
     thinking,
 )
 from scenes import Row, play, scenes
-from surefoot import Agent, LoopConfig, MemoryJournal, Run, tool
+from surefoot import Agent, MemoryJournal, Run, tool
 from surefoot.core.loop.fold import fold
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.testing.world import overall, plan
 from surefoot.tools.call import OutcomeUnknown
-from surefoot.types.errors import UsageError
 from surefoot.types.events import CallEnded, InStep
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import ModelRequest
@@ -54,13 +53,6 @@ BAD = {"look bad": "tool:gone"}
 @scenes("plans", "runs")
 async def test_what_comes_of_a_plan(row: Row) -> None:
     await play(row, World, WORDS, reasoner="plan", config=ONE_BY_ONE)
-
-
-async def test_independent_steps_really_overlap() -> None:
-    world = World()
-    steps = [step(f"s{at}", "meet", who=str(at), of=3) for at in range(3)]
-    run = await world.agent(plan(*steps), config=off(max_parallel=3)).run("meet")
-    assert (run.status, world.most) == ("completed", 3)
 
 
 async def test_a_tool_that_is_exclusive_runs_alone() -> None:
@@ -136,15 +128,6 @@ async def test_a_step_of_words_is_told_of_no_tool_and_held_to_no_form() -> None:
     assert "so it is" in seen[2].messages[-1].content
 
 
-async def test_an_answer_that_has_a_shape_is_held_to_it() -> None:
-    shape = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    given = '{"thought": "t", "action": "Final Answer", "action_input": {"n": 3}}'
-    model, seen = replying(plan(step("l", "look", q="x")), given)
-    run = await World().agent(model, config=LoopConfig(output_schema=shape)).run("go", run_id="r")
-    assert (run.status, json.loads(run.answer)) == ("completed", {"n": 3})
-    assert seen[-1].mode == "schema"
-
-
 async def test_a_step_tells_when_it_began_and_how_long_it_took() -> None:
     @tool(effect="read")
     async def nap(s: float) -> float:
@@ -169,28 +152,6 @@ async def test_half_a_character_in_a_given_plan_breaks_nothing() -> None:
     given = PlanStep("a", "x\ud800", "tool", tool_id="look", parameters={"q": "x\ud800"})
     run = await world.agent(script("done")).run(Task("go\ud800", steps=(given,)))
     assert (run.status, run.answer, len(world.ran)) == ("completed", "done", 1)
-
-
-@pytest.mark.parametrize("approvals", ["pause", "queue"])
-@pytest.mark.parametrize("at_once", [1, 3])
-async def test_a_question_holds_up_all_that_is_new_or_its_own_step_alone(approvals: Any, at_once: int) -> None:
-    world = World()
-    steps = plan(
-        step("a", "send", to="eve@far.org", text="hi"), step("b", "look", q="x"), step("c", "find", ["b"], q="y")
-    )
-    guard = GuardConfig(approvals=approvals)
-    agent = world.agent(steps, config=off(guard=guard, max_parallel=at_once))
-    run = await agent.run("send hi to everybody", run_id="r")
-    assert (run.status, run.reason) == ("paused", "approval")
-    others = ["look x", "find y False"]
-    assert world.ran == ([] if approvals == "pause" else others)
-    (asked,) = run.waiting
-    with pytest.raises(UsageError):
-        await agent.settle("r", asked.id, "done", by="Ada")
-    await agent.approve("r", asked.id, by="Ada")
-    run = await agent.resume("r")
-    assert run.status == "completed"
-    assert sorted(world.ran) == sorted([*others, "send eve@far.org hi"])
 
 
 async def test_a_plan_with_as_many_open_questions_as_may_be_pauses_and_loses_no_step() -> None:
@@ -264,23 +225,6 @@ async def test_a_call_of_which_nobody_knows_waits_for_a_person(outcome: Any, how
     assert sent[2:] == {"done": ["sent by hand"], "not_done": ["Ann", "sent at last"], "abandoned": []}[outcome]
     assert run.status == ("stopped" if outcome == "abandoned" else "completed")
     await events_of(agent)
-
-
-async def test_an_idempotent_call_that_is_too_late_fails() -> None:
-    never = asyncio.Event()
-
-    @tool(idempotent=True)
-    async def save(path: str) -> str:
-        """Save."""
-        await never.wait()
-        return path
-
-    model = script(plan(step("a", "save", path="x", timeout=0.01)), GIVE_UP, STOP)
-    agent = Agent(model, [save], reasoner="plan", config=configured(answer="off", transient_retries=0))
-    assert (await agent.run("go", run_id="r")).reason == "reflector_stop"
-    error = (await planning_of(agent)).steps["a"].failures[-1].error
-    assert error is not None
-    assert (error.cls, error.code) == ("timeout", "timeout")
 
 
 async def test_cancelled_while_calls_run_and_taken_up_again() -> None:

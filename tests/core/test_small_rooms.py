@@ -15,19 +15,9 @@ from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.core.view.shape import name_schema, step_schema
 from surefoot.core.view.turns import check_template, split_template
 from surefoot.runtime.cast import chosen_templates
+from surefoot.types import events as e
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import ConfigError
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallStarted,
-    Event,
-    ModelReplied,
-    RunEnded,
-    RunResumed,
-    RunStarted,
-    Speaker,
-)
 from surefoot.types.messages import CallMode, ModelMessage, NativeCall, Usage
 from surefoot.types.outcomes import Allow, Ask, Completed, Decision, Deny
 from surefoot.types.reply import Parsed, ParsedCall
@@ -115,32 +105,32 @@ def test_the_strictest_policy_wins() -> None:
     assert rule == "profile"
 
 
-STARTED = RunStarted(
-    "run", Task("go"), {"solo": Speaker("m")}, TOOLS, chosen_templates("react", "auto", frozenset(), {})
+STARTED = e.RunStarted(
+    "run", Task("go"), {"solo": e.Speaker("m")}, TOOLS, chosen_templates("react", "auto", frozenset(), {})
 )
-REPLIED = ModelReplied(
+REPLIED = e.ModelReplied(
     1,
     ModelMessage("assistant", "", (NativeCall("a", "look", '{"q": "x"}'),)),
     Parsed((ParsedCall(0, "look", {"q": "x"}, "a"),), format="native"),
 )
-ANSWERED = ModelReplied(2, ModelMessage("assistant", "42"), Parsed(content="42"))
-WHOLE: tuple[Event, ...] = (
+ANSWERED = e.ModelReplied(2, ModelMessage("assistant", "42"), Parsed(content="42"))
+WHOLE: tuple[e.Event, ...] = (
     STARTED,
     REPLIED,
-    CallJudged("1.0", Allow()),
-    CallStarted("1.0"),
-    CallEnded("1.0", ToolResult("x")),
+    e.CallJudged("1.0", Allow()),
+    e.CallStarted("1.0"),
+    e.CallEnded("1.0", ToolResult("x")),
     ANSWERED,
-    RunEnded(Completed("42")),
+    e.RunEnded(Completed("42")),
 )
 
 
-def as_parsed_today(events: tuple[Event, ...]) -> tuple[Event, ...]:
+def as_parsed_today(events: tuple[e.Event, ...]) -> tuple[e.Event, ...]:
     """The events with each reply as the parser reads it now, so that only what the test changes differs."""
-    events_now: list[Event] = []
+    events_now: list[e.Event] = []
     for event in events:
         result = replay((*events_now, event))
-        events_now.append(result.got if isinstance(result.got, ModelReplied) else event)
+        events_now.append(result.got if isinstance(result.got, e.ModelReplied) else event)
     return tuple(events_now)
 
 
@@ -151,21 +141,21 @@ def test_a_replay_gives_the_same_events() -> None:
 
 
 def test_a_replay_of_a_crashed_and_resumed_run_gives_the_same_events() -> None:
-    events = as_parsed_today((*WHOLE[:4], RunResumed("Ada"), CallStarted("1.0", 2), *WHOLE[4:]))
+    events = as_parsed_today((*WHOLE[:4], e.RunResumed("Ada"), e.CallStarted("1.0", 2), *WHOLE[4:]))
     assert replay(events).differs_at is None
 
 
 @pytest.mark.parametrize(
     ("at", "other"),
     [
-        (2, CallJudged("1.0", Deny("no"))),
-        (3, CallStarted("1.1")),
-        (3, CallEnded("1.0", ToolResult("never started"))),
-        (5, RunEnded(Completed("42"))),
-        (6, RunEnded(Completed("43"))),
+        (2, e.CallJudged("1.0", Deny("no"))),
+        (3, e.CallStarted("1.1")),
+        (3, e.CallEnded("1.0", ToolResult("never started"))),
+        (5, e.RunEnded(Completed("42"))),
+        (6, e.RunEnded(Completed("43"))),
     ],
 )
-def test_a_replay_says_where_a_journal_differs(at: int, other: Event) -> None:
+def test_a_replay_says_where_a_journal_differs(at: int, other: e.Event) -> None:
     events = as_parsed_today(WHOLE)
     result = replay((*events[:at], other, *events[at + 1 :]))
     assert (result.differs_at, result.expected) == (at, other)

@@ -14,18 +14,8 @@ from surefoot.core.state.state import State
 from surefoot.core.state.turn import changed
 from surefoot.core.view.observations import render_result
 from surefoot.runtime.cast import chosen_templates
+from surefoot.types import events as e
 from surefoot.types.attachments import Attachment
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallReused,
-    CallStarted,
-    DoubtSettled,
-    Event,
-    ModelReplied,
-    RunStarted,
-    Speaker,
-)
 from surefoot.types.messages import CallMode, ModelMessage, NativeCall
 from surefoot.types.moves import Act, Think
 from surefoot.types.outcomes import Deny
@@ -37,13 +27,13 @@ ANY = {"type": "object", "properties": {"q": {"type": "integer"}}}
 TOOLS = Catalogue((ToolSpec("look", "Look it up.", ANY, effect="read"), ToolSpec("send", "Send it.", ANY)))
 
 
-def started(mode: CallMode = "native", task: Task | None = None) -> RunStarted:
-    speakers = {"solo": Speaker("m", mode)}
+def started(mode: CallMode = "native", task: Task | None = None) -> e.RunStarted:
+    speakers = {"solo": e.Speaker("m", mode)}
     templates = chosen_templates("react", "auto", frozenset(), {})
-    return RunStarted("run", task or Task("do {tools} it"), speakers, TOOLS, templates)
+    return e.RunStarted("run", task or Task("do {tools} it"), speakers, TOOLS, templates)
 
 
-def reply(step: int, calls: list[tuple[str, str, bool]], text: str = "") -> ModelReplied:
+def reply(step: int, calls: list[tuple[str, str, bool]], text: str = "") -> e.ModelReplied:
     """One reply: (received id, tool, can it be read) for each call."""
     native = tuple(NativeCall(i, n, '{"q": 1}' if ok else '{"q": ') for i, n, ok in calls)
     good = tuple(ParsedCall(at, n, {"q": step}, i) for at, (i, n, ok) in enumerate(calls) if ok)
@@ -51,7 +41,11 @@ def reply(step: int, calls: list[tuple[str, str, bool]], text: str = "") -> Mode
         FaultyCall(at, Fault("malformed_json", "it ends"), n, i) for at, (i, n, ok) in enumerate(calls) if not ok
     )
     parsed = Parsed(good, content=text or None, error=bad[0].error if bad else None, errors=bad)
-    return ModelReplied(step, ModelMessage("assistant", text, native), parsed)
+    return e.ModelReplied(step, ModelMessage("assistant", text, native), parsed)
+
+
+def ran(call_id: str, text: str = "42") -> tuple[e.Event, ...]:
+    return e.CallStarted(call_id), e.CallEnded(call_id, ToolResult(text))
 
 
 CALLS = st.lists(
@@ -70,17 +64,17 @@ def play(replies: list[list[tuple[str, str, bool]]], fates: list[str]) -> State:
         while moves := next_moves(state):
             if isinstance(moves[0], Think) or not announce(moves[0], state):
                 break
-            events: list[Event] = []
+            events: list[e.Event] = []
             for move in moves:
                 events += announce(move, state)
-                if isinstance(events[-1], CallJudged) and next(fate) == "denied":
+                if isinstance(events[-1], e.CallJudged) and next(fate) == "denied":
                     events = [replace(events[-1], decision=Deny("no"))]
                 if isinstance(move, Act):
                     kind = next(fate)
                     events.append(
-                        DoubtSettled(move.call_id, "done", "Ada")
+                        e.DoubtSettled(move.call_id, "done", "Ada")
                         if kind == "doubt"
-                        else CallEnded(move.call_id, ToolResult("r", "error" if kind == "error" else "ok"))
+                        else e.CallEnded(move.call_id, ToolResult("r", "error" if kind == "error" else "ok"))
                     )
             state = fold(events, state)
             if state.ending:
@@ -143,11 +137,10 @@ def test_the_name_of_an_attachment_cannot_end_its_mark() -> None:
 
 
 def test_a_switch_of_mode_renders_the_whole_history_anew() -> None:
-    events: tuple[Event, ...] = (
+    events: tuple[e.Event, ...] = (
         started(),
         reply(1, [("x", "look", True)], "I look."),
-        CallStarted("1.0"),
-        CallEnded("1.0", ToolResult("42")),
+        *ran("1.0"),
     )
     state = fold(events)
     native = request(state, Think(2)).messages
@@ -166,49 +159,48 @@ def _in_mode(state: State, mode: CallMode) -> State:
 
 
 def test_a_turn_is_rendered_once_and_its_messages_stay_the_same() -> None:
-    state = fold((started(), reply(1, [("x", "look", True)]), CallStarted("1.0"), CallEnded("1.0", ToolResult("42"))))
+    state = fold((started(), reply(1, [("x", "look", True)]), *ran("1.0")))
     first = request(state, Think(2)).messages
-    state = fold((reply(2, [("y", "look", True)]), CallReused("2.0", "1.0")), state)
+    state = fold((reply(2, [("y", "look", True)]), e.CallReused("2.0", "1.0")), state)
     second = request(state, Think(3)).messages
     assert all(a is b for a, b in zip(first, second, strict=False))
     assert "made this call already" in second[-1].content
 
 
 def test_a_tool_that_was_answered_from_the_journal_leaves_the_next_schema_once() -> None:
-    events: tuple[Event, ...] = (
+    events: tuple[e.Event, ...] = (
         started("schema"),
         reply(1, [("", "look", True)]),
-        CallStarted("1.0"),
-        CallEnded("1.0", ToolResult("42")),
+        *ran("1.0"),
         reply(2, [("", "look", True)]),
-        CallReused("2.0", "1.0"),
+        e.CallReused("2.0", "1.0"),
     )
     state = fold(events)
     assert request(state, Think(3)).tools.names == ("send",)
-    state = fold((reply(3, [("", "send", True)]), CallStarted("3.0"), CallEnded("3.0", ToolResult("sent"))), state)
+    state = fold((reply(3, [("", "send", True)]), *ran("3.0", "sent")), state)
     assert request(state, Think(4)).tools.names == ("look", "send")
 
 
 def test_an_effect_that_is_asked_for_again_word_for_word_stays_out_until_another_is_made() -> None:
-    sent = (CallStarted("1.0"), CallEnded("1.0", ToolResult("sent")))
+    sent = ran("1.0", "sent")
     state = fold((started("schema"), reply(1, [("", "send", True)], "I send."), *sent))
-    again = fold((reply(2, [("", "send", True)], "Once more."), CallReused("2.0", "1.0")), state)
+    again = fold((reply(2, [("", "send", True)], "Once more."), e.CallReused("2.0", "1.0")), state)
     assert request(again, Think(3)).tools.names == ("look", "send")  # it may be meant
-    again = fold((reply(2, [("", "send", True)], "I send."), CallReused("2.0", "1.0")), state)
+    again = fold((reply(2, [("", "send", True)], "I send."), e.CallReused("2.0", "1.0")), state)
     assert request(again, Think(3)).tools.names == ("look",)
-    again = fold((reply(3, [("", "look", True)]), CallStarted("3.0"), CallEnded("3.0", ToolResult("42"))), again)
+    again = fold((reply(3, [("", "look", True)]), *ran("3.0")), again)
     assert request(again, Think(4)).tools.names == ("look",)
-    refused = fold((reply(4, [("", "send", True)], "I send."), CallJudged("4.0", Deny("no"))), again)
+    refused = fold((reply(4, [("", "send", True)], "I send."), e.CallJudged("4.0", Deny("no"))), again)
     assert request(refused, Think(5)).tools.names == ("look",)
-    other = (CallStarted("4.0"), CallEnded("4.0", ToolResult("sent")))
+    other = ran("4.0", "sent")
     state = fold((reply(4, [("", "send", True)], "The other one."), *other), again)
     assert request(state, Think(5)).tools.names == ("look", "send")
 
 
 def test_after_a_call_the_thought_of_a_model_that_repeats_itself_begins_with_what_is_known() -> None:
-    looked = (reply(1, [("", "look", True)]), CallStarted("1.0"), CallEnded("1.0", ToolResult("42")))
+    looked = (reply(1, [("", "look", True)]), *ran("1.0"))
     for traits, thoughts in (({}, ["", ""]), ({"repeats": "yes"}, ["", "^Now known: "])):
-        before = fold((replace(started("schema"), speakers={"solo": Speaker("m", "schema", traits)}),))
+        before = fold((replace(started("schema"), speakers={"solo": e.Speaker("m", "schema", traits)}),))
         for state, begins in zip((before, fold(looked, before)), thoughts, strict=True):
             schema = request(state, Think(state.steps + 1)).schema or {}
             patterns = {branch["properties"]["thought"].get("pattern", "")[:12] for branch in schema["anyOf"]}  # type: ignore[index, union-attr]
@@ -232,7 +224,7 @@ def test_a_model_that_fills_in_whatever_it_may_is_shown_what_is_required_or_aske
         begun = replace(
             started("schema", Task(task)),
             tools=tools,
-            speakers={"solo": Speaker("m", "schema", {"optional_arguments": "no"})},
+            speakers={"solo": e.Speaker("m", "schema", {"optional_arguments": "no"})},
         )
         (tool,) = request(fold((begun,)), Think(1)).tools.tools
         assert [*tool.parameters["properties"]] == ["city", *shown_too]  # type: ignore[index]
@@ -246,7 +238,7 @@ def test_of_the_tools_not_called_yet_those_are_named_that_fit_the_task() -> None
             ToolSpec("rain_in", "How much it rained in a month.", ANY, effect="read"),
         )
     )
-    looked = (reply(1, [("", "look", True)]), CallStarted("1.0"), CallEnded("1.0", ToolResult("42")))
+    looked = (reply(1, [("", "look", True)]), *ran("1.0"))
     for task, named in {
         "Look up gneiss, and save that in a note.": "save_note",
         "片麻岩是什么？": "save_note, rain_in",
