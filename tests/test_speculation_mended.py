@@ -1,65 +1,38 @@
-"""Direct turns count as steps, a branch answers for its own calls, memory learns only where nobody was needed.
+"""Direct turns count as steps, a branch answers for its own calls, and what runs is what was judged, in each try.
 
-And what runs is what was judged, in each try. Every run here is replayed, and folded in parts. Source: spec/guard.md,
-sections 3.4 to 3.6.
+Every run here is replayed, and folded in parts. Source: spec/guard.md,
+sections 3.4 and 3.5.
 """
 
-import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
 
-import staged
 from records import events_of
-from staged import EVIL, NO_OPINION, OWN, PAY, WORDS, Seen, branch, recalled, seen, staged_model, tree
+from staged import EVIL, NO_OPINION, OWN, PAY, WORDS, Seen, World, branch, seen, staged_model, tree
 from surefoot import Agent, LoopConfig
 from surefoot.core.state.roles import steps_so_far
-from surefoot.core.text.json import pin_of
 from surefoot.journal.memory import MemoryJournal
-from surefoot.journal.sqlite import SqliteJournal
-from surefoot.run import Run
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.tools.function import tool
 from surefoot.types.config import Budget
 from surefoot.types.errors import JournalError
-from surefoot.types.events import CallJudged, CallStarted, Event, ModelReplied
+from surefoot.types.events import CallStarted, ModelReplied
 from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchRejected, HypothesesMade
 from surefoot.types.messages import ModelRequest
 from surefoot.types.plan import PlanStep
-from surefoot.types.ports import Tool
-from surefoot.types.progress import LimitAction, StepIterationConfig
-from surefoot.types.rules import StandingRule
 from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
 
-OTHER = "FR1420041010050500013M02606"
 ON = GuardConfig(speculate=True)
 DIRECT = replace(ON, direct=True)
-MEMORY = replace(ON, memory=True)
 Trees = str | Callable[[ModelRequest], str]
-
-
-@dataclass
-class World(staged.World):
-    """That of `staged`, where notes are kept too."""
-
-    text: str = "a bill"
-
-    def tools(self) -> list[Tool]:
-        @tool(effect="write")
-        def note(text: str = "") -> str:
-            """Keep a note."""
-            self.done.append(f"note {text}")
-            return "kept"
-
-        return [*super().tools(), note]
 
 
 def model_of(steps: tuple[Scripted, ...], trees: Trees = NO_OPINION) -> FunctionModel:
@@ -285,111 +258,3 @@ async def test_a_reply_that_is_nested_too_deeply_gives_an_ordinary_step(levels: 
     first = made.of(HypothesesMade)[0]
     assert len(first.tree.branches) == (levels == 150 and place != "of no tool")
     assert first.dropped == 1 - len(first.tree.branches) or first.asking.failure
-
-
-# --- memory learns only where nobody was needed
-
-
-async def remembering(
-    folder: Path, task: str, made: tuple[Scripted, ...], config: GuardConfig = MEMORY
-) -> tuple[Run, list[Event], list[dict[str, Any]]]:
-    """One run beside a journal in a file, and what is remembered after it."""
-    journal, model = folder / "journal.db", model_of(made)
-    agent = Agent(model, tools=World().tools(), journal=journal, config=LoopConfig(guard=config))
-    run = await agent.run(task)
-    await agent.aclose()
-    store = SqliteJournal(journal)
-    events = await events_of(store, run.id)
-    await store.aclose()
-    file = journal.with_name(f"{journal.name}.paths.json")
-    return run, events, orjson.loads(file.read_bytes()) if file.exists() else []
-
-
-def standing() -> StandingRule:
-    day = (dt.datetime.now(dt.UTC).date() + dt.timedelta(days=30)).isoformat()
-    spec = next(one.spec for one in World().tools() if one.spec.name == "note")
-    return StandingRule(id="n", tool="note", pin=pin_of(spec), by="Ada", expires_at=day, covers=("touch", "intent"))
-
-
-@pytest.mark.parametrize("mode", ["enforce", "observe"])
-async def test_a_run_that_needed_a_standing_rule_teaches_nothing(tmp_path: Path, mode: Any) -> None:
-    config = replace(MEMORY, standing=(standing(),), mode=mode)
-    task, steps = "What is in bill.txt?", (calls(("note", {"text": "sorry"})), "x")
-    run, events, paths = await remembering(tmp_path, task, steps, config)
-    (judged,) = [event for event in events if isinstance(event, CallJudged)]
-    assert (run.status, judged.decision.kind, bool(judged.grounds.also)) == ("completed", "allow", True)
-    assert paths == []
-    steps = (calls(("read_file", {"path": "bill.txt"}), ("note", {"text": "sorry"})), "x")
-    _, _, paths = await remembering(tmp_path, task, steps, config)
-    assert paths == []  # not of the read beside it either
-    _, events, _ = await remembering(tmp_path, task, ("x",), config)
-    assert recalled(events) == []
-    _, _, paths = await remembering(tmp_path, task, (calls(("read_file", {"path": "bill.txt"})), "x"), config)
-    assert [path["tool_name"] for path in paths] == ["read_file"]  # a rule that was not needed hinders nothing
-
-
-async def test_a_run_in_which_a_person_spoke_teaches_nothing_in_any_step(tmp_path: Path) -> None:
-    steps = (
-        PlanStep("read", kind="agent", instruction="Read bill.txt."),
-        PlanStep("pay", kind="agent", instruction="Pay it."),
-    )
-    task = Task("Pay the bill in bill.txt, please.", steps=steps)
-    made = (calls(("read_file", {"path": "bill.txt"})), "a bill", calls(("pay", {"account": OTHER, "amount": 75})), "x")
-    world, journal = World(text=f"pay 75 to {OTHER}"), tmp_path / "journal.db"
-    agent = Agent(model_of(made), tools=world.tools(), journal=journal, config=LoopConfig(guard=MEMORY))
-    run = await agent.run(task)
-    assert run.reason == "approval"
-    await agent.approve(run.id, run.waiting[0].id, by="Ada")
-    run = await agent.resume(run.id)
-    await agent.aclose()
-    assert (run.status, world.done[-1]) == ("completed", f"pay {OTHER} 75")
-    assert not journal.with_name(f"{journal.name}.paths.json").exists()
-
-
-async def test_a_limit_that_a_person_lifted_is_a_word_of_a_person(tmp_path: Path) -> None:
-    world, journal = World(failing=frozenset({"gone.txt"})), tmp_path / "journal.db"
-    gone, there = calls(("read_file", {"path": "gone.txt"})), calls(("read_file", {"path": "bill.txt"}))
-    config = LoopConfig(guard=MEMORY, step_iteration=StepIterationConfig(1, on_limit_reached=LimitAction.Escalate))
-    agent = Agent(model_of((there, gone, "x")), tools=world.tools(), journal=journal, config=config)
-    run = await agent.run("Read bill.txt and gone.txt.")
-    assert run.status == "paused"
-    await agent.approve(run.id, run.waiting[0].id, by="Ada")
-    run = await agent.resume(run.id)
-    await agent.aclose()
-    assert run.status == "completed"
-    assert not journal.with_name(f"{journal.name}.paths.json").exists()
-
-
-@pytest.mark.parametrize("amount", ["-900", "\u2212900", "$-900", "-$900", "-1,200.50"])
-async def test_the_sign_of_an_amount_is_kept(tmp_path: Path, amount: str) -> None:
-    await remembering(tmp_path, f"Pay 900 to {OWN}.", (calls(PAY), "x"))
-    _, events, _ = await remembering(tmp_path, f"Pay {amount} to {OTHER}.", ("x",))
-    (one,) = recalled(events)[:1]
-    wanted = -1200.5 if "," in amount else -900
-    assert one.argument_sets == ({"account": OTHER, "amount": wanted},)
-    _, events, _ = await remembering(tmp_path, f"Pay {amount} to {OTHER}.", ("x",), replace(MEMORY, direct=True))
-    assert [len(e.tree.branches) for e in events if isinstance(e, HypothesesMade)] == [1]
-    assert not [e for e in events if isinstance(e, CallStarted)]  # the gate knows no such number, so words come first
-
-
-@pytest.mark.parametrize("amount", ["900", "+900", "$900", "900GBP", "900 GBP"])
-async def test_an_amount_without_a_sign_has_none(tmp_path: Path, amount: str) -> None:
-    await remembering(tmp_path, f"Pay 75 to {OWN}.", (calls(("pay", {"account": OWN, "amount": 75})), "x"))
-    _, events, _ = await remembering(tmp_path, f"Pay {amount} to {OTHER}.", ("x",))
-    assert [one.argument_sets[0]["amount"] for one in recalled(events)[:1]] in ([900], [])
-
-
-async def test_an_amount_with_and_without_a_sign_is_not_there_once(tmp_path: Path) -> None:
-    await remembering(tmp_path, f"Pay 900 to {OWN}.", (calls(PAY), "x"))
-    _, events, _ = await remembering(tmp_path, f"Pay 900 -900 to {OTHER}.", ("x",))
-    assert recalled(events) == []
-
-
-async def test_a_path_stays_where_the_model_called_something_else(tmp_path: Path) -> None:
-    read = (calls(("read_file", {"path": "bill.txt"})), "x")
-    _, _, paths = await remembering(tmp_path, "Read bill.txt.", read)
-    assert len(paths) == 1
-    other = (calls(("pay", {"account": EVIL, "amount": 1})), "x")
-    _, events, paths = await remembering(tmp_path, "Read note.txt.", other)
-    assert recalled(events)
-    assert len(paths) == 1
