@@ -10,7 +10,7 @@ from unicodedata import normalize
 import pytest
 
 from records import events_of
-from scenes import Row, config_of, play, scenes, text_of
+from scenes import Row, play, scenes, text_of
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.events import CallJudged, Event, ModelReplied, StepLimitReached
@@ -215,16 +215,6 @@ async def test_a_thinker_that_stumbles_and_recovers_each_round_is_no_monologue()
     assert not limits_of(await events_of(store, run.id))
 
 
-async def test_a_thinker_is_told_that_its_actor_goes_in_circles() -> None:
-    thinking = FunctionModel(lambda _: "<instruction>Look up a.</instruction>", modes=("text",))
-    acting = FunctionModel(
-        lambda request: calls(("look", {"q": "a"})) if request.tools.tools else "nothing", modes=("native",)
-    )
-    run = await Agent({"thinker": thinking, "actor": acting}, [look], reasoner="dual", config=LoopConfig()).run("go")
-    assert (run.status, run.reason) == ("stopped", "stuck")
-    assert any(NOTE in message.content for message in thinking.requests[-1].messages)
-
-
 async def test_a_circle_of_errors_of_one_step_is_told_denied_and_stopped() -> None:
     store = MemoryJournal()
     built = count()
@@ -280,34 +270,3 @@ async def test_a_long_result_whose_clock_alone_changes_is_the_same() -> None:
 
     run = await Agent(model(lambda _: calls(("log", {}))), [log], journal=store, config=config()).run("go")
     assert (run.status, run.reason) == ("stopped", "stuck")
-
-
-async def test_a_proposal_on_hand_is_not_lost_when_the_task_is_given_up() -> None:
-    rounds = count()
-    thinking = FunctionModel(lambda _: "<instruction>Go on.</instruction>" if next(rounds) < 1 else "", modes=("text",))
-    parts = "<task_objective>o</task_objective><final_output>it is 42</final_output>"
-    acting = ScriptedModel([f"<deliverable>{parts}</deliverable>"], modes=("text",))
-    limits = config(LimitAction.AbortTask)
-    models = {"thinker": thinking, "actor": acting}
-    run = await Agent(models, [look], reasoner="dual", config=limits).run("go")
-    assert (run.status, run.reason, run.deliverable.output) == ("stopped", "stuck", "it is 42")
-
-
-async def test_a_write_begins_every_step_anew() -> None:
-    @tool(effect="read")
-    async def check() -> str:
-        """Check."""
-        ran.append("check")
-        raise OSError("still broken")
-
-    @tool
-    async def fix(part: int) -> str:
-        """Fix a part."""
-        ran.append("fix")
-        return f"fixed {part}"
-
-    def reply(step: int) -> Scripted:
-        return "fixed" if step == 9 else calls(("fix", {"part": step}) if step % 3 == 2 else ("check", {}))
-
-    run = await Agent(model(reply), [check, fix], config=config_of(LONG)).run("go")
-    assert (run.status, ran.count("check")) == ("completed", 6)
