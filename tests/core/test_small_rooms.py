@@ -134,17 +134,6 @@ def as_parsed_today(events: tuple[e.Event, ...]) -> tuple[e.Event, ...]:
     return tuple(events_now)
 
 
-def test_a_replay_gives_the_same_events() -> None:
-    events = as_parsed_today(WHOLE)
-    result = replay(events)
-    assert (result.differs_at, result.events, result.state) == (None, events, fold(events))
-
-
-def test_a_replay_of_a_crashed_and_resumed_run_gives_the_same_events() -> None:
-    events = as_parsed_today((*WHOLE[:4], e.RunResumed("Ada"), e.CallStarted("1.0", 2), *WHOLE[4:]))
-    assert replay(events).differs_at is None
-
-
 @pytest.mark.parametrize(
     ("at", "other"),
     [
