@@ -1,5 +1,9 @@
 """Replies as servers of every kind send them, whole and in pieces."""
 
+import json
+from dataclasses import replace
+from typing import Any, cast
+
 import orjson
 import pytest
 from fake_endpoint import Json, completion
@@ -10,7 +14,7 @@ from surefoot.models.anthropic import Anthropic
 from surefoot.models.json_edge import first, mapping
 from surefoot.models.openai_chat import ChatReply, OpenAIChat
 from surefoot.models.openai_responses import OpenAIResponses
-from surefoot.models.wire import ReplyStream
+from surefoot.models.wire import ReplyStream, Wire
 from surefoot.types.errors import ModelRefused, ModelUnreachable
 from surefoot.types.messages import (
     CallPreview,
@@ -348,3 +352,21 @@ def test_settings_of_ones_own_are_merged_with_ours() -> None:
     settings = ModelSettings(reasoning_effort="low", extra={"reasoning": {"summary": "auto"}})
     body = OpenAIResponses("m").body(ModelRequest("", (ModelMessage("user", "Go."),), settings=settings))
     assert orjson.loads(body)["reasoning"] == {"effort": "low", "summary": "auto"}
+
+
+@pytest.mark.parametrize(
+    ("wire", "extra", "held", "alone"),
+    [
+        (OpenAIResponses("m"), {"text": {"verbosity": "low"}}, ["verbosity", "format"], ["verbosity"]),
+        (Anthropic("m"), {"output_config": {"x": 1}, "thinking": {}}, ["x", "effort", "format"], ["x", "effort"]),
+        (OpenAIChat("m"), {"response_format": {"type": "json_object"}}, ["type", "json_schema"], ["type"]),
+    ],
+)
+def test_no_field_is_written_twice(wire: Wire[Any], extra: Json, held: list[str], alone: list[str]) -> None:
+    settings = ModelSettings(reasoning_effort="low", extra=extra)
+    asked = ModelRequest("", (ModelMessage("user", "Go."),), settings=settings, schema={"type": "object"})
+    for request, names in ((asked, held), (replace(asked, schema=None), alone)):
+        pairs: list[tuple[str, object]] = json.loads(wire.body(request), object_pairs_hook=list)
+        assert len(pairs) == len(dict(pairs))
+        inside = cast("list[tuple[str, object]]", dict(pairs)[wire.held_in])
+        assert [name for name, _ in inside] == names

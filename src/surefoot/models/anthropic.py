@@ -63,6 +63,7 @@ class Anthropic(wire.Wire[_Form]):
     base_url_hint: ClassVar[str] = "base URL of an Anthropic API (such as https://api.anthropic.com)"
     path: ClassVar[str] = "messages"
     ours: ClassVar[frozenset[str]] = frozenset({"messages", "tools", "stream", "system"})
+    held_in: ClassVar[str] = "output_config"
 
     def url(self, base_url: str) -> str:
         """Where requests are posted. The base URL may end in `/v1` or leave that out, as is the custom here."""
@@ -103,12 +104,9 @@ class Anthropic(wire.Wire[_Form]):
         began = last.opaque if last is not None and last.calls else None
         if began is None or any(kept.get("origin") == self.origin and kept.get("position") == 0 for kept in began):
             pieces.append(form.thinking)
-        effort = b'"effort":' + write(form.effort) if form.effort else b""
-        held = self.schema(
-            request, lambda schema: b'"format":' + write({"type": "json_schema", "schema": close(schema)})
-        )
-        if output := b",".join(part for part in (effort, held) if part):
-            pieces.append(b',"output_config":{%b}' % output)
+        held = self.schema(request, lambda schema: write({"type": "json_schema", "schema": close(schema)}))
+        effort = write(form.effort) if form.effort else b""
+        pieces.append(self.holder(request, {"effort": effort, "format": held}))
         if request.mode == "native" and not request.tools.tools:
             # a history with calls is only taken beside declared tools, also where none may be called any more
             names = dict.fromkeys(_wire_name(call.name) for message in messages for call in message.calls)
@@ -121,7 +119,8 @@ class Anthropic(wire.Wire[_Form]):
         kind = traits.get("reasoning_effort", "adaptive")
         effort = settings.reasoning_effort if kind != "no" and settings.reasoning_effort != "none" else None
         limit = settings.max_output_tokens if settings.max_output_tokens is not None else DEFAULT_MAX_TOKENS
-        wanted = _BUDGETS.get(effort, _BUDGETS["medium"]) if effort and kind == "budget" else 0
+        is_ours = "thinking" not in settings.extra
+        wanted = _BUDGETS.get(effort, _BUDGETS["medium"]) if effort and is_ours and kind == "budget" else 0
         limit += wanted if settings.max_output_tokens is None else 0
         if (most := traits.get("max_output_tokens", "")).isdecimal():
             limit = min(limit, int(most))
@@ -129,7 +128,7 @@ class Anthropic(wire.Wire[_Form]):
         if wanted:
             budget = min(wanted, limit - _LEAST_BUDGET)
             thinking = {"type": "enabled", "budget_tokens": budget} if budget >= _LEAST_BUDGET else {}
-        elif effort:
+        elif effort and is_ours:
             thinking = {"type": "adaptive"}
         stopping = [stop for stop in wire.stops(request) if stop.strip()]  # blank ones are refused
         asked: dict[str, tuple[str, object]] = {  # field -> trait, value; a thinking model takes no sampling settings

@@ -50,6 +50,7 @@ class OpenAIChat(wire.Wire[_Form]):
     base_url_hint: ClassVar[str] = "OpenAI-compatible base URL (most end in /v1)"
     path: ClassVar[str] = "chat/completions"
     ours: ClassVar[frozenset[str]] = frozenset({"messages", "tools", "stream"})
+    held_in: ClassVar[str] = "response_format"
     files: ClassVar[tuple[str, ...]] = (IMAGES, PDF, AUDIO)
 
     def __init__(self, model: str) -> None:
@@ -86,12 +87,8 @@ class OpenAIChat(wire.Wire[_Form]):
             self._opening = kept = (form, system, opening)
         pieces = [b","] * (2 * len(messages) + 1)  # tools and history may be long: each byte is copied once
         pieces[1::2] = [message.encoded(key, encode) for message in messages]
-        pieces[-1] = b"]%b}" % self.schema(
-            request,
-            lambda schema: (
-                b',"response_format":{"type":"json_schema","json_schema":%b}' % write(wire.held_to(request, schema))
-            ),
-        )
+        held = self.schema(request, lambda schema: write(wire.held_to(request, schema)))
+        pieces[-1] = b"]%b}" % self.holder(request, {"type": b'"json_schema"', "json_schema": held} if held else {})
         return b"".join((kept[2], *pieces[1:])) if messages else kept[2] + pieces[0]
 
     def make_form(self, request: ModelRequest) -> _Form:

@@ -39,6 +39,7 @@ class OpenAIResponses(Wire[Form]):
     base_url_hint: ClassVar[str] = "base URL of the OpenAI Responses API (most end in /v1)"
     path: ClassVar[str] = "responses"
     ours: ClassVar[frozenset[str]] = frozenset({"input", "instructions", "tools", "stream", "store"})
+    held_in: ClassVar[str] = "text"
 
     def body(self, request: messages.ModelRequest) -> bytes:
         form = self.form(request)
@@ -47,11 +48,9 @@ class OpenAIResponses(Wire[Form]):
         pieces = [form.head]
         if request.system:
             pieces += (b',"instructions":', write(request.system))
-        held = self.schema(
-            request,
-            lambda schema: b',"text":{"format":%b}' % write({"type": "json_schema", **held_to(request, schema)}),
-        )
-        pieces += (b',"input":[', b",".join(items for items in said if items), b"]", held, b"}")
+        held = self.schema(request, lambda schema: write({"type": "json_schema", **held_to(request, schema)}))
+        said = b",".join(items for items in said if items)
+        pieces += (b',"input":[', said, b"]", self.holder(request, {"format": held}), b"}")
         return b"".join(pieces)
 
     def make_form(self, request: messages.ModelRequest) -> Form:

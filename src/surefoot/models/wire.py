@@ -86,8 +86,9 @@ class Wire(ABC, Generic[FormT_co]):
 
     `protocol` names it in identities and in the encoded forms of messages, `modes` are the call modes it carries, best
     first, `base_url_hint` says what a base URL of this wire looks like, `path` follows it; `ours` are the body fields
-    that no setting may claim, `files` the traits of the files that it carries. A step costs only what is new in it:
-    each message keeps its own encoded form, and the body is a join of bytes.
+    that no setting may claim, `held_in` is the one that holds the schema of a reply, `files` the traits of the files
+    that it carries. A step costs only what is new in it: each message keeps its own encoded form, and the body is a
+    join of bytes.
     """
 
     protocol: ClassVar[str]
@@ -95,6 +96,7 @@ class Wire(ABC, Generic[FormT_co]):
     base_url_hint: ClassVar[str]
     path: ClassVar[str]
     ours: ClassVar[frozenset[str]]
+    held_in: ClassVar[str]
     files: ClassVar[tuple[str, ...]] = (IMAGES, PDF)
 
     def __init__(self, model: str) -> None:
@@ -153,7 +155,7 @@ class Wire(ABC, Generic[FormT_co]):
         return form
 
     def fields(self, request: ModelRequest, asked: Mapping[str, tuple[str, object]]) -> Json:
-        """The fields of the body from field -> (trait, value).
+        """The fields of the body from field -> (trait, value), but for the one that `holder` writes.
 
         `None` is not sent, nor what a trait forbids; `0` is sent.
         """
@@ -164,7 +166,15 @@ class Wire(ABC, Generic[FormT_co]):
             name: value for name, (trait, value) in asked.items() if value is not None and traits.get(trait) != "no"
         }
         more = {name: {**mapping(sent.get(name)), **mapping(one)} for name, one in extra.items() if mapping(one)}
-        return {"model": self.model, **sent, **extra, **more, **({"stream": True} if request.stream else {})}
+        told = {"model": self.model, **sent, **extra, **more, **({"stream": True} if request.stream else {})}
+        return {name: value for name, value in told.items() if name != self.held_in or mapping(value) != value}
+
+    def holder(self, request: ModelRequest, ours: dict[str, bytes]) -> bytes:
+        """The field that holds the schema of a reply: what `extra` says of it, and `ours`, encoded."""
+        told = {name: write(one) for name, one in mapping(request.settings.extra.get(self.held_in)).items()}
+        told |= {name: one for name, one in ours.items() if one}
+        members = b",".join(b"%b:%b" % (write(name), one) for name, one in told.items())
+        return b',"%b":{%b}' % (self.held_in.encode(), members) if told else b""
 
     def schema(self, request: ModelRequest, encode: Callable[[Mapping[str, object]], bytes]) -> bytes:
         """The schema that the reply is held to, encoded once; nothing where there is none."""
