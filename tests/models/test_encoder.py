@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import each
+from cases import cases
 from surefoot.models.encoder import BEGIN, END, UNKNOWN, LocalEncoder, WordPiece
 from surefoot.models.files import ENCODER, VOCABULARY, is_present, weights_file
 from surefoot.types.errors import ConfigError, ModelError
@@ -93,19 +93,7 @@ def pieces(text: str, most: int = 128) -> list[str]:
     return ["?" if number == UNKNOWN else PIECES[number - 1000] for number in numbers[1:-1]]
 
 
-@each(
-    ("text", "found"),
-    [
-        ("The plays", ["the", "play", "##s"]),
-        ("Playing, café", ["play", "##ing", ",", "cafe"]),
-        ("$5", ["$", "5"]),
-        ("5°", ["5", "##°"]),
-        ("the天气a", ["the", "天", "气", "a"]),
-        ("the\tunheard\u200b\n", ["the", "?"]),
-        ("play" * 30, ["?"]),
-        ("", []),
-    ],
-)
+@cases("models/encoder")
 def test_words_are_taken_apart_into_the_longest_pieces(text: str, found: list[str]) -> None:
     assert pieces(text) == found
 

@@ -12,6 +12,7 @@ import orjson
 import pytest
 from wires import WIRES
 
+from cases import cases
 from surefoot.models.errors import Endpoint, complaint_of, error_of, finds, retry_after_of
 from surefoot.models.json_edge import mapping
 from surefoot.types.errors import ModelError, ModelRefused, TraitRefused
@@ -150,15 +151,7 @@ def test_keys_that_a_server_echoes_are_taken_out() -> None:
     assert KEY not in repr(ENDPOINT)
 
 
-@pytest.mark.parametrize(
-    ("milliseconds", "header", "expected"),
-    [
-        ("1500", "9", 1.5), (None, "9", 9.0), (None, "0.25", 0.25), ("soon", "9", 9.0), (None, "soon", None),
-        (None, None, None), (None, "Thu, 01 Jan 1970 00:01:40 GMT", 70.0), (None, "Thu, 01 Jan 1970 00:00:01 GMT", 0.0),
-        (None, "Thursday, 01-Jan-70 00:01:40 GMT", 70.0), (None, "Thu Jan  1 00:01:40 1970", 70.0),
-        (None, "Thu, 01 Jan 1970 01:01:40 +0100", 70.0),
-    ],
-)  # fmt: skip
+@cases("models/errors")
 def test_retry_after(
     milliseconds: str | None, header: str | None, expected: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ import json
 
 from conversations import STEP
 
-from cases import each
+from cases import cases
 from surefoot.models.grammar import close, grammar_schema, is_strict
 
 
@@ -38,27 +38,7 @@ def test_a_schema_for_claudes_grammar() -> None:
     assert close({"anyOf": [given, constant]}) == {"anyOf": [taken, constant]}
 
 
-@each(
-    ("schema", "expected"),
-    [
-        ({"type": "string", "pattern": "^(?=x)", "format": "made-up", "title": "T"}, {"type": "string"}),
-        ({"type": ["string", "null"]}, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
-        ({"oneOf": [{"const": 1}, {"enum": ["a"]}]}, {"anyOf": [{"const": 1}, {"enum": ["a"]}]}),
-        ({"type": "integer", "minimum": 5, "maximum": 3}, {"type": "integer"}),
-        ({"type": "integer", "minimum": 1, "maximum": 3}, {"type": "integer", "minimum": 1, "maximum": 3}),
-        ({"type": "array", "items": {"type": "made-up"}, "uniqueItems": True}, {"type": "array", "items": {}}),
-        ({"type": "object"}, {"type": "object"}),
-        ({"type": "object", "additionalProperties": {"type": "integer"}},
-         {"type": "object", "additionalProperties": {"type": "integer"}}),
-        ({"properties": {"b": True, "a": {"$ref": "#/$defs/A"}}, "required": ["c", "a"], "$defs": {"A": {"const": 1}}},
-         {"type": "object", "properties": {"b": {}, "a": {"const": 1}}, "required": ["a"],
-          "additionalProperties": False}),
-        ({"allOf": [{"properties": {"a": {"const": 1}}}, {"required": ["a"]}]},
-         {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"], "additionalProperties": False}),
-        ({"$ref": "https://example.com/schema"}, {}),
-        ({"not": {"type": "string"}}, {}),
-    ],
-)  # fmt: skip
+@cases("models/grammar")
 def test_schema_is_simplified_to_what_the_decoder_holds(schema: dict[str, object], expected: dict[str, object]) -> None:
     simple = grammar_schema(schema)
     simple.pop("x-guidance")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from conversations import STEP
 
+from cases import cases
 from surefoot.models.files import is_present, weights_file
 from surefoot.models.llama import JsonObject, Llama, OnEvent
 from surefoot.models.local import Engine, Generator, LocalModel, prompt_of
@@ -121,15 +122,7 @@ async def test_control_tokens_of_a_result_are_text() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("event", "kind", "words"),
-    [
-        ({"error": {"type": "exceed_context_size_error", "message": "9 tokens"}}, "context_overflow", "9 tokens"),
-        ({"error": {"type": "invalid_request_error", "message": "what"}}, "bad_request", "what"),
-        ({"error": {"type": "server_error", "message": "oh"}}, "unavailable", "oh"),
-        (piece("Hel"), "unavailable", "broke off"),
-    ],
-)
+@cases("models/local")
 async def test_errors_are_ours(event: JsonObject, kind: str, words: str) -> None:
     async with playing(event) as (model, _):
         with pytest.raises(ModelError, match=words) as told:
@@ -348,15 +341,7 @@ async def test_embedded_model_keeps_to_the_step_schema(embedded: LocalModel) -> 
 
 @real
 @needs_weights
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3, "maximum": 4, "multipleOf": 1}}},
-        {"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}, "required": ["missing"]},
-        {"type": "object", "properties": {"d": {"type": "string", "format": "made-up", "pattern": "(?=x)y"}}},
-        {"type": "object", "properties": {"l": {"type": "array", "uniqueItems": True, "contains": {}}}, "not": {}},
-    ],
-)
+@cases("models/local")
 async def test_embedded_model_is_held_whatever_the_schema(embedded: LocalModel, schema: dict[str, object]) -> None:
     reply = await embedded.send(ask("Hello", schema, ModelSettings(max_output_tokens=12)))
     assert reply.content.startswith("{")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import cases
 from surefoot.models.files import (
     QWEN_CODER,
     cache_directory,
@@ -30,16 +31,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("environ", "platform", "expected"),
-    [
-        ({}, "linux", "home/.cache/surefoot/models"),
-        ({"XDG_CACHE_HOME": "xdg"}, "linux", "xdg/surefoot/models"),
-        ({}, "darwin", "home/Library/Caches/surefoot/models"),
-        ({"LOCALAPPDATA": "local"}, "win32", "local/surefoot/models"),
-        ({}, "win32", "home/AppData/Local/surefoot/models"),
-    ],
-)
+@cases("models/model_files")
 def test_cache_is_where_the_platform_has_it(environ: dict[str, str], platform: str, expected: str) -> None:
     assert cache_directory(environ, platform, Path("home")) == Path(expected)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cases import each
+from cases import cases, each
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.http_model import HttpModel
 from surefoot.models.names import PROVIDERS, is_local_url, resolve
@@ -20,18 +20,7 @@ PUBLIC = [name for name, provider in PROVIDERS.items() if provider.base_url.star
 EVERY_KEY = {variable: KEY for provider in PROVIDERS.values() for variable in provider.keys}
 
 
-@pytest.mark.parametrize(
-    ("name", "identity"),
-    [
-        ("openai:gpt-5.1-mini", "openai_chat https://api.openai.com/v1 gpt-5.1-mini"),
-        ("openai-responses:gpt-5.1-mini", "openai_responses https://api.openai.com/v1 gpt-5.1-mini"),
-        ("anthropic:claude-sonnet-4-6", "anthropic https://api.anthropic.com claude-sonnet-4-6"),
-        ("deepseek:deepseek-chat", "openai_chat https://api.deepseek.com deepseek-chat"),
-        ("ollama:qwen3:8b", "openai_chat http://localhost:11434/v1 qwen3:8b"),
-        ("openrouter:qwen/qwen3-32b", "openai_chat https://openrouter.ai/api/v1 qwen/qwen3-32b"),
-        ("http://localhost:8000/v1#m", "openai_chat http://localhost:8000/v1 m"),
-    ],
-)
+@cases("models/names")
 def test_names_resolve(name: str, identity: str) -> None:
     model = resolve(name, environment=EVERY_KEY)
     assert (model.name, identity_of(model)) == (name, identity)
@@ -76,14 +65,7 @@ def test_names_that_cannot_be_meant(name: str, error: type[UsageError], words: s
         resolve(name, environment={})
 
 
-@pytest.mark.parametrize(
-    ("is_local", "hosts"),
-    [
-        (True, "localhost:1 127.0.0.1 [::1]:80 10.0.0.8 gpu-box:8000 gpu.local [::ffff:127.0.0.1]"),
-        (False, "api.openai.com [2a00::1] 8.8.8.8 localhost.evil.example 134744072 [::ffff:8.8.8.8]"),
-    ],
-    ids=["local", "public"],
-)
+@cases("models/names")
 def test_local_is_what_points_home(is_local: bool, hosts: str) -> None:
     assert [host for host in hosts.split() if is_local_url(f"http://{host}/v1") is not is_local] == []
 
@@ -114,15 +96,7 @@ def sent(model: Model) -> tuple[str, str]:
     return asked._url, asked._endpoint.key  # pyright: ignore[reportPrivateUsage] - no request is made to see them
 
 
-@pytest.mark.parametrize(
-    ("user_info", "api_key", "environment", "key"),
-    [
-        ("bob:p%40w", None, {}, "p@w"),
-        ("token", None, {}, "token"),
-        ("bob:pw", "given", {"SUREFOOT_API_KEY": "set"}, "given"),
-        ("bob:pw", None, {"SUREFOOT_API_KEY": "set"}, "pw"),
-    ],
-)
+@cases("models/names")
 def test_the_password_of_a_url_is_a_key_and_no_part_of_the_url(
     user_info: str, api_key: str | None, environment: dict[str, str], key: str
 ) -> None:
@@ -197,13 +171,7 @@ def test_no_key_goes_unencrypted_to_a_public_host(name: str) -> None:
     assert sent(resolve("http://10.0.0.8/v1#m", environment={"SUREFOOT_API_KEY": KEY}))[1] == KEY
 
 
-@pytest.mark.parametrize(
-    ("name", "base_url"),
-    [
-        ("local:llama3.2", None), ("local:", None), ("local", "http://localhost/v1"),
-        ("local:qwen2.5-coder-1.5b-instruct", "http://localhost/v1"), ("http://localhost/v1#m", "http://localhost/v1"),
-    ],
-)  # fmt: skip
+@cases("models/names")
 def test_what_would_be_passed_over_is_refused(name: str, base_url: str | None) -> None:
     with pytest.raises(UsageError, match=r"cannot be embedded|no base URL|names its server itself") as caught:
         resolve(name, base_url=base_url, environment={})
@@ -248,14 +216,7 @@ def test_what_a_plug_in_says_of_itself_goes_through(plug_in: Callable[[str], Non
         resolve("acme:m", environment={})
 
 
-@pytest.mark.parametrize(
-    ("near", "hosts"),
-    [
-        (True, "http://127.0.0.1 http://[::1] http://0.0.0.0"),
-        (False, "http://192.168.0.9 http://box https://h.example"),
-    ],
-    ids=["near", "far"],
-)
+@cases("models/names")
 def test_a_model_on_this_machine_is_given_longer(near: bool, hosts: str) -> None:
     for name in (*(f"{host}:1/v1#m" for host in hosts.split()), *(("ollama:m",) if near else ())):
         assert endpoint_of(resolve(name, environment={"SUREFOOT_API_KEY": "k"})).is_near is near

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fake_endpoint import FakeEndpoint, answer, endpoint, refusal, said
 
-from cases import each
+from cases import cases
 from surefoot import Agent, ConfigError, MemoryJournal, Model, ModelSettings, Run, UsageError, resolve_model, tool
 from surefoot.models.json_edge import items, mapping
 from surefoot.models.names import PROVIDERS
@@ -86,20 +86,7 @@ async def test_what_is_secret_in_headers_and_query_is_shown_nowhere() -> None:
     assert "check `headers`" in ended.detail
 
 
-@each(
-    ("given", "words"),
-    [
-        ({"headers": {"X Team": "a"}}, "headers='X Team'"),
-        ({"headers": {"X-Team": "a\r\nX-Other: b"}}, "headers='X-Team'"),
-        ({"headers": {"Content-Type": "text/plain"}}, "surefoot writes this header itself"),
-        ({"headers": {"Authorization": KEY}, "api_key": KEY}, "given twice"),
-        ({"query": {"n": 1}}, "query='n'"),
-        ({"traits": {"native_tool": "no"}}, "native_tools"),
-        ({"traits": {"native_tools": "never"}}, "yes or no"),
-        ({"traits": "tiny"}, "small"),
-        ({"api_key": 7}, "api_key"),
-    ],
-)
+@cases("models/reach")
 def test_what_cannot_be_meant_is_said_before_anything_is_sent(given: Mapping[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
         resolve_model("http://localhost:1/v1#m", environment={}, **given)
@@ -202,21 +189,7 @@ async def test_azure_without_a_version_and_with_a_token(fake: FakeEndpoint) -> N
     assert mapping(fake.bodies[-1])["model"] == "gpt"
 
 
-@pytest.mark.parametrize(
-    ("address", "version", "identity"),
-    [
-        (AZURE, "", f"{AZURE}/openai/v1"),
-        (f"{AZURE}/", "preview", f"{AZURE}/openai/v1"),
-        (f"{AZURE}/openai/", "", f"{AZURE}/openai/v1"),
-        (f"{AZURE}/openai/v1/", "2024-10-21", f"{AZURE}/openai/v1"),
-        (AZURE, "2024-10-21", f"{AZURE}/openai/deployments/gpt"),
-        (
-            f"{AZURE}/openai/deployments/gpt/chat/completions?api-version=2024-10-21",
-            "",
-            f"{AZURE}/openai/deployments/gpt",
-        ),
-    ],
-)
+@cases("models/reach")
 def test_azure_by_its_environment(address: str, version: str, identity: str) -> None:
     environment = {
         "AZURE_OPENAI_ENDPOINT": address,

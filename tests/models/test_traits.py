@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cases import each
+from cases import cases
 from surefoot.models.traits import EXPIRES_S, LearntTrait, Remembered, dump, known_traits, load, merge, parse, save
 
 WHO = "openai_chat http://localhost/v1 m"
@@ -76,16 +76,7 @@ def test_the_table_of_known_models() -> None:
     assert "reasoning_echo" not in known_traits("api.openai.com", "gpt-5.1")
 
 
-@each(
-    ("model", "effort", "schema", "temperature"),
-    [
-        ("claude-3-haiku-20240307", "no", "no", None), ("claude-3-5-sonnet-20241022", "no", "no", None),
-        ("claude-3-7-sonnet-latest", "budget", "no", None), ("claude-sonnet-4-20250514", "budget", "no", None),
-        ("claude-opus-4-0", "budget", "no", None), ("claude-opus-4-1-20250805", "budget", "yes", None),
-        ("claude-haiku-4-5", "budget", "yes", None), ("claude-sonnet-4-6", None, "yes", None),
-        ("claude-opus-4-7", None, "yes", "no"), ("claude-sonnet-5", None, "yes", "no"),
-    ],
-)  # fmt: skip
+@cases("models/traits")
 def test_the_generations_of_claude(model: str, effort: str | None, schema: str, temperature: str | None) -> None:
     traits = known_traits("api.anthropic.com", model)
     known = (traits.get("reasoning_effort"), traits.get("json_schema"), traits.get("temperature"))

@@ -9,12 +9,12 @@ from typing import cast
 
 import orjson
 import pytest
-from conversations import CONVERSATIONS, QUESTION, SCORE, SETTINGS, SYSTEM, TOOLS, request
+from conversations import CONVERSATIONS, QUESTION, SCORE, SETTINGS, TOOLS, request
 from hypothesis import given
 from hypothesis import strategies as st
 from wires import WIRES
 
-from cases import each
+from cases import cases, each
 from surefoot.models.anthropic import DEFAULT_MAX_TOKENS, wire_id
 from surefoot.models.json_edge import Json, items, mapping
 from surefoot.models.wire import opaque_item
@@ -58,25 +58,7 @@ def test_requests_are_the_recorded_bytes() -> None:
         assert WIRES[row["wire"]].wire("m").body(asked).decode() == row["body"]
 
 
-@each(
-    ("wire", "mode", "trait", "gone"),
-    [
-        (CHAT, "native", "native_tools", "tools"),
-        (CHAT, "schema", "json_schema", "response_format"),
-        (CHAT, "text", "stop", "stop"),
-        (CHAT, "text", "temperature", "temperature"),
-        (CHAT, "text", "seed", "seed"),
-        (CHAT, "text", "max_tokens_field", "max_tokens"),
-        (CLAUDE, "text", "stop", "stop_sequences"),
-        (CLAUDE, "schema", "json_schema", "output_config"),
-        (RESPONSES, "native", "native_tools", "tools"),
-        (RESPONSES, "native", "temperature", "temperature"),
-        (RESPONSES, "native", "max_tokens_field", "max_output_tokens"),
-        (RESPONSES, "native", "reasoning_echo", "include"),
-        (RESPONSES, "native", "store", "store"),
-        (RESPONSES, "schema", "json_schema", "text"),
-    ],
-)
+@cases("models/wire_bodies")
 def test_a_trait_drops_its_field(wire: str, mode: CallMode, trait: str, gone: str) -> None:
     usual = fields(wire, request("question", mode))
     assert fields(wire, request("question", mode, **{trait: "no"})) == {n: v for n, v in usual.items() if n != gone}
@@ -162,14 +144,7 @@ def test_a_trait_renames_the_token_limit() -> None:
     assert (named["max_completion_tokens"], "max_tokens" in named) == (64, False)
 
 
-@pytest.mark.parametrize(
-    ("role", "first"),
-    [
-        ("developer", {"role": "developer", "content": SYSTEM}),
-        ("user", {"role": "user", "content": SYSTEM}),
-        ("no", {"role": "user", "content": f"{SYSTEM}\n\nSum of Alice's and Bob's scores? 分数"}),
-    ],
-)
+@cases("models/wire_bodies")
 def test_the_system_message_by_trait(role: str, first: Json) -> None:
     assert messages(CHAT, request("question", system_role=role))[0] == first
 
@@ -240,20 +215,7 @@ def test_a_last_word_names_the_tools_of_the_past() -> None:
     assert "tools" not in fields(CLAUDE, replace(request("question"), tools=Catalogue()))
 
 
-@each(
-    ("effort", "kind", "limit", "expected"),
-    [
-        (None, "", None, (DEFAULT_MAX_TOKENS, None, None)),
-        ("high", "", None, (DEFAULT_MAX_TOKENS, {"type": "adaptive"}, {"effort": "high"})),
-        ("minimal", "adaptive", None, (DEFAULT_MAX_TOKENS, {"type": "adaptive"}, {"effort": "low"})),
-        ("low", "budget", None, (DEFAULT_MAX_TOKENS + 2048, {"type": "enabled", "budget_tokens": 2048}, None)),
-        ("high", "budget", 4096, (4096, {"type": "enabled", "budget_tokens": 3072}, None)),
-        ("high", "budget", 1500, (1500, None, None)),
-        ("high", "no", None, (DEFAULT_MAX_TOKENS, None, None)),
-        ("none", "", None, (DEFAULT_MAX_TOKENS, None, None)),
-        ("max", "most", None, (32_000, {"type": "enabled", "budget_tokens": 30_976}, None)),
-    ],
-)
+@cases("models/wire_bodies")
 def test_effort(effort: str | None, kind: str, limit: int | None, expected: tuple[object, ...]) -> None:
     settings = ModelSettings(temperature=0, max_output_tokens=limit, reasoning_effort=effort)
     traits = {"reasoning_effort": kind} if kind else {}

@@ -9,9 +9,9 @@ import pytest
 from fake_endpoint import Json, completion
 from wires import CLAUDE, FUNCTION_CALL, MESSAGE, REASONING, RESPONSE, THINKING, TOOL_USE, named
 
-from cases import each
+from cases import cases, each
 from surefoot.models.anthropic import Anthropic
-from surefoot.models.json_edge import first, mapping
+from surefoot.models.json_edge import mapping
 from surefoot.models.openai_chat import ChatReply, OpenAIChat
 from surefoot.models.openai_responses import OpenAIResponses
 from surefoot.models.wire import ReplyStream, Wire
@@ -108,29 +108,7 @@ ONE, TWO = [("c1", "f", "{}")], [("c1", "f", "{}"), ("c2", "f", "{}")]
 NO_IDS = [("", "f", "{}"), ("", "g", "{}")]
 
 
-@each(
-    ("deltas", "expected"),
-    [
-        ([{"tool_calls": [first(piece(at, f"c{at}", name="f", arguments="{}")["tool_calls"]) for at in (1, 2)]}],
-         TWO),
-        ([piece(None, "c1", name="f", arguments="{"), piece(None, None, arguments="}")], ONE),
-        ([piece(None, "c1", name="f", arguments="{}"), piece(None, "c2", name="f", arguments="{}")], TWO),
-        ([piece(name="f", arguments="{}"), piece(name="f", arguments="{}")], [("", "f", "{}")] * 2),
-        ([piece(0, "c1", name="f", arguments="{}"), piece(0, "c2", name="g", arguments="{}")],
-         [*ONE, ("c2", "g", "{}")]),
-        ([piece(None, None, name="f", arguments={"a": 1}), piece(None, None, name="f", arguments={"a": 2})],
-         [("", "f", {"a": 1}), ("", "f", {"a": 2})]),
-        ([piece(0, name="f", arguments={"a": 1}), piece(0, name="g", arguments={"a": 2})],
-         [("", "f", {"a": 1}), ("", "g", {"a": 2})]),
-        ([piece(0, name="f", arguments="{}"), piece(0, name="g", arguments="{"), piece(0, arguments="}")], NO_IDS),
-        ([piece(0, name="f", arguments="{"), piece(0, name="f", arguments="}")], [("", "f", "{}")]),
-        ([piece(0, "c1", name="f", arguments="{"), piece(0, "c1", name="f", arguments="}")], ONE),
-        ([piece(0, "c1", name="get_"), piece(0, name="weather"), piece(0, arguments="{}")],
-         [("c1", "get_weather", "{}")]),
-        ([piece(0, "c1", name="f", arguments={"a": 1})], [("c1", "f", {"a": 1})]),
-        ([piece(0, "c1", name="f")], [("c1", "f", "")]),
-        ([{"function_call": {"name": "f", "arguments": "{}"}}], [("", "f", "{}")]),
-    ])  # fmt: skip
+@cases("models/wire_replies")
 def test_calls_of_every_kind_of_server(deltas: list[Json], expected: list[tuple[str, str, object]]) -> None:
     assert calls(*deltas) == expected
 
@@ -211,14 +189,7 @@ def test_a_refusal_of_a_whole_reply() -> None:
 # Anthropic, OpenAI Responses
 
 
-@each(
-    ("told", "finish"),
-    [
-        ("end_turn", "stop"), ("stop_sequence", "stop"), ("tool_use", "tool_calls"), ("max_tokens", "length"),
-        ("model_context_window_exceeded", "length"), ("pause_turn", "length"), ("refusal", "content_filter"),
-        ("whatever", "unknown"), (None, "unknown"),
-    ],
-)  # fmt: skip
+@cases("models/wire_replies")
 def test_why_claude_stopped(told: str | None, finish: FinishReason) -> None:
     assert claude(stop_reason=told).finish_reason == finish
 
@@ -261,16 +232,7 @@ def test_a_streamed_call_without_arguments() -> None:
     assert (reply.calls[0].arguments, reply.content, reply.usage.input_tokens) == ({}, "a", 10)
 
 
-@pytest.mark.parametrize(
-    ("fields", "finish"),
-    [
-        ({}, "tool_calls"),
-        ({"output": [MESSAGE]}, "stop"),
-        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "length"),
-        ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, "content_filter"),
-        ({"status": "incomplete"}, "unknown"),
-    ],
-)
+@cases("models/wire_replies")
 def test_why_a_response_ended(fields: Json, finish: FinishReason) -> None:
     assert response(**fields).finish_reason == finish
 

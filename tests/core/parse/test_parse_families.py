@@ -1,9 +1,8 @@
 """The families of calls in text, beyond the shared cases. Source: spec/react.md, section 5."""
 
-import pytest
-from tools_for_parsing import TOOLS, calls, cases, kind, tool
+from tools_for_parsing import TOOLS, calls, kind, tool
 
-from cases import each
+from cases import cases, each
 from surefoot.core.parse.reply import FAMILIES, parse
 from surefoot.types.messages import NativeCall
 from surefoot.types.tools import Catalogue
@@ -77,7 +76,7 @@ def test_an_unknown_tool_is_told_and_never_guessed(family: str) -> None:
     assert (kind(parsed), parsed.calls, parsed.errors[0].name) == ("unknown_tool", (), "f")
 
 
-@each(("text", "want"), cases("a_mention_is_prose_and_an_attempt_is_a_fault"))
+@cases("parse/families")
 def test_a_mention_is_prose_and_an_attempt_is_a_fault(text: str, want: str | None) -> None:
     parsed = parse(text, TOOLS)
     assert (kind(parsed), parsed.calls, parsed.final) == (want, (), None)
@@ -117,16 +116,7 @@ def test_untyped_values_are_typed_by_the_schema() -> None:
     assert calls(parse("<function=f><parameter=i>42</parameter></function>")) == [("f", {"i": "42"})]
 
 
-@each(
-    "code",
-    [
-        "print('</function>')",
-        "<function=delete_all></function>",
-        ONE_CALL["qwen3_xml"],
-        f"{ONE_CALL['qwen3_xml']}\n{ONE_CALL['qwen3_xml']}",
-        ONE_CALL["glm45"],
-    ],
-)
+@cases("parse/families")
 def test_a_parameter_keeps_what_looks_like_a_closing_tag_or_a_call(code: str) -> None:
     for text in (
         f"<function=run_python>\n<parameter=code>\n{code}\n</parameter>\n</function>",
@@ -171,7 +161,7 @@ def test_only_literals_are_read_and_nothing_is_evaluated(literal: str) -> None:
     assert (calls(parsed), kind(parsed)) == ([("now", {})], "malformed_arguments")
 
 
-@each(("literal", "value"), cases("python_literals"))
+@cases("parse/families")
 def test_python_literals(literal: str, value: object) -> None:
     assert calls(parse(f"[f(a={literal})]")) == [("f", {"a": value})]
 
@@ -188,15 +178,13 @@ def test_leaks_in_native_mode_are_found_and_plain_content_is_left_alone() -> Non
         assert (parsed.content, parsed.final, parsed.calls, parsed.error) == (text, None, (), None)
 
 
-@pytest.mark.parametrize(("arguments", "want"), cases("native_arguments_by_the_ladder"))
+@cases("parse/families")
 def test_native_arguments_by_the_ladder(arguments: str | dict[str, object], want: dict[str, object]) -> None:
     parsed = parse("", TOOLS, dialect="native", tool_calls=(NativeCall("c", "search", arguments),))
     assert (calls(parsed), parsed.error) == ([("search", want)], None)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "finish_reason", "fault"), cases("broken_native_arguments_keep_the_id_of_the_call")
-)
+@cases("parse/families")
 def test_broken_native_arguments_keep_the_id_of_the_call(arguments: str, finish_reason: str, fault: str) -> None:
     parsed = parse("", TOOLS, tool_calls=(NativeCall("c", "search", arguments),), finish_reason=finish_reason)
     assert (parsed.calls, kind(parsed), parsed.errors[0].id) == ((), fault, "c")

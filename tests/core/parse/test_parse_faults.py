@@ -2,10 +2,9 @@
 
 from typing import get_args
 
-import pytest
 from tools_for_parsing import TOOLS, tool
 
-from cases import each
+from cases import cases, each
 from surefoot.core.parse.reply import parse
 from surefoot.core.view.observations import tell, tell_warnings
 from surefoot.types.messages import NativeCall
@@ -53,15 +52,7 @@ def test_the_place_and_the_sign_of_broken_json_are_told() -> None:
     assert "unexpected '\"' at character 9" in tell(error, TOOLS)
 
 
-@pytest.mark.parametrize(
-    ("mode", "form"),
-    [
-        ("text", "Action Input: {…}"),
-        ("schema", '"action_input": {…}'),
-        ("tags", "<function_call>"),
-        ("native", "tool interface"),
-    ],
-)
+@cases("parse/faults")
 def test_the_form_is_that_of_the_mode(mode: str, form: str) -> None:
     told = tell(Fault("no_step"), TOOLS, mode)
     assert told.count(form) == 1

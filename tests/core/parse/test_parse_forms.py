@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable, Mapping
 
 import pytest
-from tools_for_parsing import ADD, NOW, SEARCH, TOOLS, calls, cases, kind, tool
+from tools_for_parsing import ADD, NOW, SEARCH, TOOLS, calls, kind, rows, tool
 
-from cases import each
+from cases import cases, each
 from surefoot.core.parse.reply import parse
 from surefoot.core.parse.scan import MOST_CALLS
 from surefoot.core.parse.text_calls import text_call
@@ -24,10 +24,8 @@ QUERY = '{"query": "x"}'
 CALL = '{"name": "search", "arguments": {"query": "x"}}'
 HERMES = f"<tool_call>{CALL}</tool_call>"
 
-PYTHON: dict[str, Calls] = {text: [*map(tuple, want)] for text, want in cases("calls_in_python")}
-ALONE: dict[str, Calls] = {
-    text: [*map(tuple, want)] for text, want in [*cases("calls_in_python"), *cases("calls_alone")]
-}
+PYTHON: dict[str, Calls] = {text: [*map(tuple, want)] for text, want in rows("calls_in_python")}
+ALONE: dict[str, Calls] = {text: [*map(tuple, want)] for text, want in [*rows("calls_in_python"), *rows("calls_alone")]}
 
 
 @each("text", ALONE)
@@ -43,7 +41,7 @@ def test_calls_in_python_are_read_in_the_tags_dialect_too(text: str) -> None:
     assert calls(parse(text, TOOLS, dialect="tags")) == PYTHON.get(text, X)
 
 
-TALK = cases("talk")
+TALK = rows("talk")
 
 
 @each("text", TALK)
@@ -67,24 +65,14 @@ def test_without_any_tools_a_form_that_needs_their_names_is_text(text: str) -> N
     assert parse(text) == Parsed(content=text)
 
 
-@each(("text", "fault"), cases("meant_as_a_call"))
+@each(("text", "fault"), rows("meant_as_a_call"))
 @each("dialect", DIALECTS)
 def test_what_is_meant_as_a_call_and_is_none_is_a_fault(text: str, fault: str, dialect: str) -> None:
     parsed = parse(text, TOOLS, dialect=dialect)
     assert (parsed.calls, kind(parsed), parsed.final) == ((), fault, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "want", "fault"),
-    [
-        ("search('x'); now()", ONE_AND_NOW[1:], "malformed_arguments"),
-        ("now()\nsearch(query=x)\nnow()", ONE_AND_NOW[1:] * 2, "malformed_arguments"),
-        ('search(query="a "b" c")\nnow()', ONE_AND_NOW[1:], "malformed_arguments"),
-        (f'{{"tool_calls": [{CALL}, {{"name": "write_file", "arguments": {{"path": }}}}]}}', X, "malformed_json"),
-        (f'{{"tool_calls": [{{"name": "write_file", "arguments": {{"path": }}}}, {CALL}]}}', X, "malformed_json"),
-        ('{"function_calls": [{"name": zzz", "arguments": {}}, {"name": "now"}]}', ONE_AND_NOW[1:], "malformed_json"),
-    ],
-)
+@cases("parse/forms")
 def test_a_broken_call_drops_no_sibling(text: str, want: Calls, fault: str) -> None:
     parsed = parse(text, TOOLS)
     assert (calls(parsed), kind(parsed)) == (want, fault)
@@ -195,15 +183,7 @@ STEP = '{"action": "search", "action_input": {"query": "x"}}'
 NEXT_STEP = '{"action": "now", "action_input": {}}'
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{STEP}\n{NEXT_STEP}",
-        f"{STEP},\n{NEXT_STEP}\n{STEP}\n",
-        f"```json\n{STEP}\n```\n```json\n{NEXT_STEP}\n```",
-        f"I search.\n{STEP}\n\n{NEXT_STEP}",
-    ],
-)
+@cases("parse/forms")
 def test_of_steps_one_after_the_other_the_first_is_made_alone(text: str) -> None:
     parsed = parse(text, TOOLS, dialect="react")
     assert (calls(parsed), parsed.warnings) == (X, {"extra_actions_dropped"})

@@ -3,9 +3,9 @@
 from typing import Literal
 
 import pytest
-from tools_for_parsing import TOOLS, cases, kind
+from tools_for_parsing import TOOLS, kind
 
-from cases import each
+from cases import cases
 from surefoot.core.parse.objects import Rules, read, value_end
 from surefoot.core.parse.reply import parse
 from surefoot.core.parse.scan import NotJsonError
@@ -14,7 +14,7 @@ from surefoot.types.messages import NativeCall
 STRICT = Rules(lossless=False)
 
 
-@each(("text", "value"), cases("loss_free_repairs_are_made_and_told"))
+@cases("parse/ladder")
 def test_loss_free_repairs_are_made_and_told(text: str, value: object) -> None:
     made = read(text, 0)
     assert (made.value, made.end, made.repaired) == (value, len(text), True)
@@ -25,7 +25,7 @@ def test_valid_json_is_never_repaired(text: str) -> None:
     assert not read(text, 0).repaired
 
 
-@each("text", cases("what_cannot_be_told_is_refused"))
+@cases("parse/ladder")
 def test_what_cannot_be_told_is_refused(text: str) -> None:
     with pytest.raises(NotJsonError):
         read(text, 0)

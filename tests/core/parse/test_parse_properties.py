@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_parse_families import ONE_CALL
-from tools_for_parsing import TOOLS, cases
+from tools_for_parsing import TOOLS, rows
 
 from surefoot.core.parse.marks import MARKERS
 from surefoot.core.parse.reply import parse
@@ -37,7 +37,7 @@ VALID = [
     "<function=write_file><parameter=path>a</parameter><parameter=text>\nb\n</parameter></function>",
 ]
 
-SIGNS = cases("signs")
+SIGNS = rows("signs")
 PIECES = st.sampled_from([*MARKERS, *VALID, *SIGNS])
 
 
@@ -119,7 +119,7 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-7]{1,3}|.))", of, text, flags=re.DOTALL)
 
 
-UNITS = cases("units")
+UNITS = rows("units")
 
 
 @pytest.mark.slow

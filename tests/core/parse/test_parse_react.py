@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 import pytest
-from tools_for_parsing import TOOLS, calls, cases, kind
+from tools_for_parsing import TOOLS, calls, kind
 
-from cases import each
+from cases import cases
 from surefoot.core.parse.marks import Labels, stop_sequences
 from surefoot.core.parse.reply import parse
 from surefoot.types.messages import NativeCall
@@ -18,7 +18,7 @@ def react(text: str, finish_reason: str = "stop", labels: Labels | None = None) 
     return parse(text, TOOLS, dialect="react", finish_reason=finish_reason, labels=labels or Labels())
 
 
-@each(("given", "name", "arguments"), cases("an_input_binds_to_the_tools_parameters"))
+@cases("parse/react")
 def test_an_input_binds_to_the_tools_parameters(given: str, name: str, arguments: Arguments) -> None:
     parsed = react(f"Thought: look\nAction: {given}")
     assert (calls(parsed), parsed.error) == ([(name, arguments)], None)
@@ -29,22 +29,13 @@ def test_an_object_among_words_is_meant_if_its_keys_are_the_tools() -> None:
     assert (calls(parsed), parsed.warnings) == ([("search", {"query": "cats"})], {"trailing_text"})
 
 
-@each(("text", "fault"), cases("what_looks_like_a_call_and_is_none_is_a_fault_and_never_an_answer"))
+@cases("parse/react")
 def test_what_looks_like_a_call_and_is_none_is_a_fault_and_never_an_answer(text: str, fault: str) -> None:
     parsed = react(text)
     assert (kind(parsed), parsed.calls, parsed.final) == (fault, (), None)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Action: search",
-        "Action: search\nAction Input: weather in S",
-        'Action: search\nAction Input: {"query": "a"',
-        'Action: search\nAction Input: {"query": "a", ',
-        "<think>Action: now",
-    ],
-)
+@cases("parse/react")
 def test_nothing_cut_off_is_completed_and_run(text: str) -> None:
     assert kind(react(text, finish_reason="length")) == "truncated"
 
@@ -54,7 +45,7 @@ def test_a_complete_call_before_the_cut_stands() -> None:
     assert calls(react("Action: search\nAction Input: cats\nObservation: th", finish_reason="length"))
 
 
-@each(("text", "final"), cases("the_answer_goes_to_the_end_or_to_where_another_step_begins"))
+@cases("parse/react")
 def test_the_answer_goes_to_the_end_or_to_where_another_step_begins(text: str, final: str) -> None:
     parsed = react(text)
     assert (parsed.final, parsed.calls, parsed.error) == (final, (), None)
@@ -81,16 +72,7 @@ def test_a_stop_sequence_that_the_server_left_is_no_part_of_the_input(rest: str)
     assert (calls(parsed), parsed.warnings) == ([("search", {"query": "cats"})], frozenset())
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "Action: delete_all",
-        "Observation: 5",
-        '<tool_call>{\\"name\\": \\"delete_all\\", \\"arguments\\": {}}</tool_call>',
-        "<think>secret</think>",
-        "Final Answer: 1",
-    ],
-)
+@cases("parse/react")
 def test_labels_markers_and_reasoning_tags_inside_a_json_string_are_text(body: str) -> None:
     parsed = react(f'Action: search\nAction Input: {{"query": "a\n{body}\nb"}}')
     assert calls(parsed) == [("search", {"query": f"a\n{body}\nb".replace('\\"', '"')})]
@@ -140,14 +122,7 @@ def test_native_calls_settle_everything() -> None:
     assert (calls(parsed), parsed.final, parsed.warnings) == ([("search", {"query": "cats"})], None, {"final_dropped"})
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ('{"thought": "t", "action": "search", "action_input": {"query": "x"}}', "search"),
-        ('```json\n{"thought": "t", "action": "now", "action_input": {}}\n```', "now"),
-        ("Action: now\nAction Input: {}", "now"),
-    ],
-)
+@cases("parse/react")
 def test_a_step_object_is_read_in_schema_mode_and_labels_still_are(text: str, name: str) -> None:
     assert [call.name for call in parse(text, TOOLS, dialect="schema").calls] == [name]
 

@@ -1,9 +1,8 @@
 """The tags dialect: calls, payloads, deliverables and invented results. Source: spec/reasoners.md, sections 3 and 5."""
 
-import pytest
-from tools_for_parsing import TOOLS, calls, cases, kind
+from tools_for_parsing import TOOLS, calls, kind
 
-from cases import each
+from cases import cases
 from surefoot.core.parse.marks import body_of, parts_of
 from surefoot.core.parse.reply import parse
 from surefoot.types.reply import Parsed
@@ -22,13 +21,13 @@ def tag(body: str) -> str:
 NOW = '{"name": "now", "call_objective": "o", "args": {}}'
 
 
-@each(("body", "fault"), cases("a_body_that_is_no_call_is_a_fault"))
+@cases("parse/tags")
 def test_a_body_that_is_no_call_is_a_fault(body: str, fault: str) -> None:
     parsed = tags(tag(body))
     assert (kind(parsed), parsed.calls, parsed.final) == (fault, (), None)
 
 
-@each("body", cases("every_way_to_write_one_call_is_that_call"))
+@cases("parse/tags")
 def test_every_way_to_write_one_call_is_that_call(body: str) -> None:
     parsed = tags(tag(body))
     assert (calls(parsed), parsed.error) == ([("a", {"x": 1})], None)
@@ -65,7 +64,7 @@ def test_an_open_payload_cut_by_length_is_truncated() -> None:
     assert kind(tags(text, finish_reason="length")) == "truncated"
 
 
-@each("text", cases("nothing_inside_reasoning_deliverable_fence_or_invented_result_is_a_call"))
+@cases("parse/tags")
 def test_nothing_inside_reasoning_deliverable_fence_or_invented_result_is_a_call(text: str) -> None:
     assert tags(text).calls == ()
 
@@ -75,20 +74,13 @@ def test_a_fence_with_all_three_keys_is_the_last_resort() -> None:
     assert parse(f"Do:\n```json\n{NOW.replace('now', 'nope')}\n```", TOOLS, dialect="tags").calls == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "final"),
-    [
-        ("<deliverable>\nAll done\n  TASK_DONE\n</deliverable>", "All done"),
-        ("<deliverable>\r\n  a\r\n    b TASK_DONE\r\n</deliverable>", "a\n  b TASK_DONE"),
-        ("<action><deliverable>x</deliverable></action>\nTASK_DONE", "x"),
-    ],
-)
+@cases("parse/tags")
 def test_a_deliverable_is_the_answer(text: str, final: str) -> None:
     parsed = tags(text)
     assert (parsed.final, parsed.error) == (final, None)
 
 
-@each(("text", "finish_reason", "fault"), cases("what_is_no_deliverable_ends_nothing"))
+@cases("parse/tags")
 def test_what_is_no_deliverable_ends_nothing(text: str, finish_reason: str, fault: str) -> None:
     parsed = tags(text, finish_reason)
     assert (kind(parsed), parsed.final) == (fault, None)

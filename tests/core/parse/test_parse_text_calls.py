@@ -4,9 +4,9 @@ import random
 import time
 
 import pytest
-from tools_for_parsing import TOOLS, cases
+from tools_for_parsing import TOOLS, rows
 
-from cases import each
+from cases import cases
 from surefoot.core.parse.reply import parse
 from surefoot.core.parse.text_calls import TextCall, text_call
 from surefoot.types.reply import Parsed
@@ -22,7 +22,7 @@ def found(text: str) -> TextCall | None:
     return text_call(text, TOOLS, read)
 
 
-@each(("text", "standing", "decodes"), cases("where_a_call_stands"))
+@cases("parse/text_calls")
 def test_where_a_call_stands(text: str, standing: str, decodes: bool) -> None:
     call = found(text)
     assert call is not None
@@ -30,16 +30,7 @@ def test_where_a_call_stands(text: str, standing: str, decodes: bool) -> None:
     assert decodes == (call.parsed is not None) or standing == "alone"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I can use search() for that.",
-        "Research(query='x') is another function.",
-        '{"name": "search", "description": "It searches.", "parameters": {"type": "object", "properties": {}}}',
-        f"<think>{CALL}</think>It is 5.",
-        "",
-    ],
-)
+@cases("parse/text_calls")
 def test_words_that_hold_no_call(text: str) -> None:
     assert found(text) is None
 
@@ -54,7 +45,7 @@ def test_a_call_keeps_the_words_before_it_and_says_nothing_that_the_reply_does_n
     assert odd.parsed is None  # its argument would be another one
 
 
-PIECES = cases("pieces_of_calls")
+PIECES = rows("pieces_of_calls")
 
 
 def test_it_never_raises() -> None:
@@ -64,7 +55,7 @@ def test_it_never_raises() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("piece", cases("openings_of_calls"))
+@cases("parse/text_calls")
 def test_it_is_linear(piece: str) -> None:
     def seconds(size: int) -> float:
         text = piece * (size // len(piece)) + "\nsearch(query="

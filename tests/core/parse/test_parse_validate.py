@@ -1,9 +1,8 @@
 """Validation of arguments against a JSON Schema. Source: spec/react.md, section 8."""
 
 import pytest
-from tools_for_parsing import cases
 
-from cases import each
+from cases import cases
 from surefoot.core.parse.validate import Validator, validate
 
 TEXT = {"type": "string"}
@@ -14,14 +13,14 @@ def obj(*required: str, **properties: object) -> dict[str, object]:
     return {"type": "object", "properties": properties, "required": list(required)}
 
 
-@each(("schema", "sent", "made"), cases("coercion_loses_nothing"))
+@cases("parse/validate")
 def test_coercion_loses_nothing(schema: dict[str, object], sent: object, made: object) -> None:
     checked = validate({"x": sent}, obj("x", x=schema))
     assert (checked.errors, checked.value, type(checked.value["x"])) == ((), {"x": made}, type(made))
     assert bool(checked.coerced) is (repr(made) != repr(sent))
 
 
-@each(("schema", "sent"), cases("what_does_not_fit_is_refused"))
+@cases("parse/validate")
 def test_what_does_not_fit_is_refused(schema: dict[str, object], sent: object) -> None:
     assert validate({"x": sent}, obj("x", x=schema)).errors
 
@@ -38,7 +37,7 @@ def test_null_for_an_optional_parameter_that_takes_none_is_left_out() -> None:
     assert validate({"a": None}, obj(a={})).value == {"a": None}
 
 
-@each(("schema", "fits"), cases("unknown_keys_are_refused_unless_the_schema_admits_them"))
+@cases("parse/validate")
 def test_unknown_keys_are_refused_unless_the_schema_admits_them(schema: dict[str, object], *, fits: bool) -> None:
     assert (not validate({"x": 1}, schema).errors) is fits
 

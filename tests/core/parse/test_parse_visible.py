@@ -2,14 +2,13 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tools_for_parsing import cases
 
-from cases import each
+from cases import cases
 from surefoot.core.parse.scan import Seeker, whole_fence
 from surefoot.core.parse.stream import visible, without_leaked_tokens
 
 
-@each(("reply", "text"), cases("reasoning_and_end_tokens_go_but_not_out_of_values"))
+@cases("parse/visible")
 def test_reasoning_and_end_tokens_go_but_not_out_of_values(reply: str, text: str) -> None:
     assert visible(reply).text == text
 
@@ -34,7 +33,7 @@ def test_leaked_tokens_at_the_end_go() -> None:
     assert without_leaked_tokens("| a | b |>") == "| a | b |>"
 
 
-@each(("text", "inner"), cases("a_text_that_is_one_fence"))
+@cases("parse/visible")
 def test_a_text_that_is_one_fence(text: str, inner: str | None) -> None:
     fence = whole_fence(text)
     assert (fence.content(text) if fence else None) == inner

@@ -40,7 +40,7 @@ def kind(parsed: Parsed) -> str | None:
     return parsed.error.kind if parsed.error else None
 
 
-def cases(name: str) -> list[Any]:
-    """The rows of a table of cases, one a line of its file."""
-    rows = (Path(__file__).parents[2] / "data" / "parse" / f"{name}.jsonl").read_text(encoding="utf-8")
-    return [json.loads(row) for row in rows.splitlines()]
+def rows(name: str) -> list[Any]:
+    """The rows of a file of replies, one a line."""
+    told = (Path(__file__).parents[2] / "data" / "parse" / f"{name}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(row) for row in told.splitlines()]

@@ -11,9 +11,9 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from typing import cast
+from dataclasses import dataclass as exception
 
-from surefoot.core.text.json import same_json
+from surefoot.core.text.json import inner_of, same_json
 from surefoot.types.dataclass import dataclass
 
 FENCES = (
@@ -144,11 +144,8 @@ def outside_fences(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str
 
 def whole_fence(text: str) -> Fence | None:
     """The fence that is all of the text, if it is one. A missing last line is as good as one: stop sequences cut it."""
-    start = skip_blanks(text, 0)
-    fence = fence_at(text, start)
-    if fence is None or text[fence.end :].strip():
-        return None
-    return fence
+    fence = fence_at(text, skip_blanks(text, 0))
+    return fence if fence is not None and not text[fence.end :].strip() else None
 
 
 _ESCAPE = re.compile(
@@ -188,10 +185,7 @@ def texts_of(value: object) -> Iterator[str]:
         item = waiting.pop()
         if isinstance(item, str):
             yield item
-        elif isinstance(item, dict):
-            waiting += cast("dict[str, object]", item).values()  # a JSON object
-        elif isinstance(item, list):
-            waiting += cast("list[object]", item)  # a JSON list
+        waiting += inner_of(item)
 
 
 def unescaped(text: str) -> str:
@@ -213,6 +207,7 @@ MOST_NESTED = 200
 """Levels of nesting. What is nested deeper is refused everywhere, since encoders and journals give up soon after."""
 
 
+@exception(eq=False)
 class NotJsonError(Exception):
     """No JSON value begins there. `position` is where it went wrong, `resume` from where on it pays to look again.
 
@@ -220,23 +215,15 @@ class NotJsonError(Exception):
     well formed and still no value that may be used (NaN, a key given twice, …), so that no repair could help.
     """
 
-    def __init__(
-        self,
-        position: int,
-        message: str,
-        *,
-        resume: int | None = None,
-        at_end: bool = False,
-        payload: bool = False,
-        refused: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.position = position
-        self.message = message
-        self.resume = position if resume is None else resume
-        self.at_end = at_end
-        self.payload = payload
-        self.refused = refused
+    position: int
+    message: str
+    resume: int = -1
+    at_end: bool = False
+    payload: bool = False
+    refused: bool = False
+
+    def __post_init__(self) -> None:
+        self.resume = self.position if self.resume < 0 else self.resume
 
 
 class _RefusedError(ValueError):
@@ -313,17 +300,11 @@ def merge_pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def nested_deeper_than(value: object, most: int) -> bool:
     """Whether lists and objects stand in each other in more than `most` levels. Does not recurse."""
-    level: list[object] = [value]
+    level = [value]
     for _ in range(most):
-        inner: list[object] = []
-        for item in level:
-            if isinstance(item, dict):
-                inner += cast("dict[str, object]", item).values()  # a JSON object
-            elif isinstance(item, list):
-                inner += cast("list[object]", item)  # a JSON list
-        if not inner:
+        level = [inner for item in level for inner in inner_of(item)]
+        if not level:
             return False
-        level = inner
     return True
 
 

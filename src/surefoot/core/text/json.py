@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import cast
 
@@ -79,6 +79,12 @@ def as_object(value: object) -> Mapping[str, object] | None:
 def as_list(value: object) -> list[object] | None:
     """The value as a JSON list, if it is one."""
     return cast("list[object]", value) if isinstance(value, list) else None  # whatever its members are
+
+
+def inner_of(value: object) -> Iterable[object]:
+    """The values that stand right inside a JSON object or list; none in any other."""
+    members = as_object(value)
+    return members.values() if members is not None else as_list(value) or ()
 
 
 def decoded(data: bytes, *, is_cut: bool = False) -> str | None:
