@@ -17,19 +17,9 @@ from surefoot.models import wire
 from surefoot.models.errors import denies, finds, learn, named_trait
 from surefoot.models.grammar import close
 from surefoot.models.json_edge import Json, items, mapping, text, write
+from surefoot.types import messages
 from surefoot.types.attachments import IMAGES, Attachment
 from surefoot.types.errors import ModelUnreachable, TraitRefused
-from surefoot.types.messages import (
-    CallPreview,
-    Emit,
-    ModelMessage,
-    ModelRequest,
-    ModelSettings,
-    NativeCall,
-    ReasoningDelta,
-    TextDelta,
-    Traits,
-)
 from surefoot.types.tools import ToolSpec
 
 DEFAULT_MAX_TOKENS = 8_192
@@ -73,17 +63,17 @@ class Anthropic(wire.Wire[_Form]):
         """The version of the API, and the key in a header of its own."""
         return {"anthropic-version": _VERSION} | ({"x-api-key": key} if key else {})
 
-    def body(self, request: ModelRequest) -> bytes:
+    def body(self, request: messages.ModelRequest) -> bytes:
         form = self.form(request)
         pieces = [form.head]
         if request.system.strip():
             system = write({"type": "text", "text": request.system})
             pieces += (b',"system":[', _mark(system) if form.marks else system, b"]")
-        messages = wire.without_calls(request.messages) if request.bare else request.messages
+        history = wire.without_calls(request.messages) if request.bare else request.messages
         key, encode = form.key, form.encode
         said: list[bytes] = []
         was_assistant: bool | None = None
-        for one in _with_results_first(messages):
+        for one in _with_results_first(history):
             blocks = one.encoded(key, encode)
             if not blocks:
                 continue
@@ -100,7 +90,7 @@ class Anthropic(wire.Wire[_Form]):
         pieces += (b',"messages":[', *said, b"]}]" if said else b"]")
         last = None
         if form.is_budget:  # it is only taken when the reply that asked for the last calls began with thinking
-            last = next((message for message in reversed(messages) if message.role == "assistant"), None)
+            last = next((message for message in reversed(history) if message.role == "assistant"), None)
         began = last.opaque if last is not None and last.calls else None
         if began is None or any(kept.get("origin") == self.origin and kept.get("position") == 0 for kept in began):
             pieces.append(form.thinking)
@@ -109,12 +99,12 @@ class Anthropic(wire.Wire[_Form]):
         pieces.append(self.holder(request, {"effort": effort, "format": held}))
         if request.mode == "native" and not request.tools.tools:
             # a history with calls is only taken beside declared tools, also where none may be called any more
-            names = dict.fromkeys(_wire_name(call.name) for message in messages for call in message.calls)
+            names = dict.fromkeys(_wire_name(call.name) for message in history for call in message.calls)
             declared = [{"name": name, "input_schema": {"type": "object"}} for name in names]
             pieces += (b',"tools":', write(declared), b',"tool_choice":{"type":"none"}') if declared else ()
         return b"".join((*pieces, b"}"))
 
-    def make_form(self, request: ModelRequest) -> _Form:
+    def make_form(self, request: messages.ModelRequest) -> _Form:
         settings, traits = request.settings, request.traits
         kind = traits.get("reasoning_effort", "adaptive")
         effort = settings.reasoning_effort if kind != "no" and settings.reasoning_effort != "none" else None
@@ -162,10 +152,10 @@ class Anthropic(wire.Wire[_Form]):
     def error_in(self, reply: Json) -> Json | None:
         return reply if reply.get("type") == "error" or ("error" in reply and "content" not in reply) else None
 
-    def stream(self, emit: Emit | None) -> "AnthropicReply":
+    def stream(self, emit: messages.Emit | None) -> "AnthropicReply":
         return AnthropicReply(emit, self.origin)
 
-    def refused(self, message: str, code: str, param: str, sent: Json, traits: Traits) -> TraitRefused | None:
+    def refused(self, message: str, code: str, param: str, sent: Json, traits: messages.Traits) -> TraitRefused | None:
         del code, param
         thinking = mapping(sent.get("thinking"))
         trait, value = "", "no"
@@ -187,25 +177,25 @@ class Anthropic(wire.Wire[_Form]):
         return learn(trait, value, message, traits)
 
 
-def _with_results_first(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
+def _with_results_first(history: Sequence[messages.ModelMessage]) -> Sequence[messages.ModelMessage]:
     """Results before what else is said to the model in that turn, since the wire takes them in no other order.
 
     So they come from the view already; then nothing is copied.
     """
     before = "assistant"
-    for message in messages:
+    for message in history:
         if message.role == "tool" and before not in ("tool", "assistant"):
             break
         before = message.role
     else:
-        return messages
-    sorted_: list[ModelMessage] = []
-    for _, turn in groupby(messages, lambda message: message.role == "assistant"):
+        return history
+    sorted_: list[messages.ModelMessage] = []
+    for _, turn in groupby(history, lambda message: message.role == "assistant"):
         sorted_ += sorted(turn, key=lambda message: message.role != "tool")
     return sorted_
 
 
-def _encode(message: ModelMessage, *, origin: str, taken: frozenset[str]) -> bytes:
+def _encode(message: messages.ModelMessage, *, origin: str, taken: frozenset[str]) -> bytes:
     """The blocks of one message, without the message around them; nothing where it says nothing."""
     if message.role == "tool":
         result: Json = {"type": "tool_result", "tool_use_id": wire_id(message.call_id)}
@@ -271,7 +261,7 @@ class _GrowingBlock:
 class AnthropicReply(wire.ReplyStream):
     """A reply of this wire."""
 
-    def __init__(self, emit: Emit | None, origin: str) -> None:
+    def __init__(self, emit: messages.Emit | None, origin: str) -> None:
         super().__init__(emit)
         self._origin = origin
         self._blocks: dict[object, _GrowingBlock] = {}
@@ -287,11 +277,11 @@ class AnthropicReply(wire.ReplyStream):
                         case "text_delta":
                             growing.pieces.append(piece := text(delta.get("text")))
                             if piece and self.is_watched:
-                                self.emit(TextDelta(piece))
+                                self.emit(messages.TextDelta(piece))
                         case "thinking_delta":
                             growing.pieces.append(piece := text(delta.get("thinking")))
                             if piece:
-                                self.emit(ReasoningDelta(piece))
+                                self.emit(messages.ReasoningDelta(piece))
                         case "input_json_delta":
                             growing.pieces.append(text(delta.get("partial_json")))
                         case "signature_delta":
@@ -303,12 +293,12 @@ class AnthropicReply(wire.ReplyStream):
                 block = mapping(event.get("content_block"))
                 self._blocks[event.get("index")] = _GrowingBlock(block)
                 if block.get("type") == "tool_use":
-                    self.emit(CallPreview(self._calls, text(block.get("name"))))
+                    self.emit(messages.CallPreview(self._calls, text(block.get("name"))))
                     self._calls += 1
                 elif started := text(block.get("text")):
-                    self.emit(TextDelta(started))
+                    self.emit(messages.TextDelta(started))
                 elif started := text(block.get("thinking")):
-                    self.emit(ReasoningDelta(started))
+                    self.emit(messages.ReasoningDelta(started))
             case "message_start":
                 self._reply = dict(mapping(event.get("message")))
             case "message_delta":
@@ -328,12 +318,12 @@ class AnthropicReply(wire.ReplyStream):
         self._blocks = {at: _GrowingBlock(block) for at, block in enumerate(blocks)}
         self._reply = {**reply, "stop_reason": reply.get("stop_reason") or "unknown"}
 
-    def message(self, sent_bytes: int, settings: ModelSettings) -> ModelMessage:
+    def message(self, sent_bytes: int, settings: messages.ModelSettings) -> messages.ModelMessage:
         if not self._reply.get("stop_reason"):
             raise ModelUnreachable("the stream ended before the reply was complete; retry")
         said: list[str] = []
         thought: list[str] = []
-        calls: list[NativeCall] = []
+        calls: list[messages.NativeCall] = []
         opaque: list[Mapping[str, object]] = []
         for block in (growing.whole() for growing in self._blocks.values()):
             kind = block.get("type")
@@ -342,7 +332,7 @@ class AnthropicReply(wire.ReplyStream):
             elif kind == "tool_use":
                 given = block.get("input")
                 arguments = given if isinstance(given, str) else mapping(given)
-                calls.append(NativeCall(text(block.get("id")), text(block.get("name")), arguments))
+                calls.append(messages.NativeCall(text(block.get("id")), text(block.get("name")), arguments))
             elif kind == "thinking":
                 thought.append(text(block.get("thinking")))
             if kind == "redacted_thinking" or (kind == "thinking" and text(block.get("signature"))):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import queue
 import secrets
 import signal
 import subprocess
@@ -88,7 +89,6 @@ def _line(value: object) -> bytes:
 
 
 def _main() -> None:
-    """Load what the first line says, and answer the others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever asks
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing that the library prints gets among the lines
@@ -97,16 +97,14 @@ def _main() -> None:
     except RuntimeError as error:
         out.write(_line({"failed": str(error)}))
         return
-    asked, stopped = list[bytes](), threading.Event()
-    came = threading.Semaphore(0)
+    asked, stopped = queue.SimpleQueue[bytes](), threading.Event()
 
     def listen() -> None:
         for line in sys.stdin.buffer:
             if line == _STOP:
                 stopped.set()
             else:
-                asked.append(line)
-                came.release()
+                asked.put(line)
         os._exit(0)
 
     def tell(event: JsonObject) -> bool:
@@ -115,9 +113,10 @@ def _main() -> None:
 
     out.write(_line(None))
     threading.Thread(target=listen, daemon=True).start()
-    while came.acquire():
+    while True:
+        prompt = json.loads(asked.get())
         stopped.clear()
-        server.handle_completions(json.loads(asked.pop(0)), tell)
+        server.handle_completions(prompt, tell)
         out.write(_line(None))
 
 

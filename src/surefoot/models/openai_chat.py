@@ -14,19 +14,9 @@ from typing import ClassVar
 from surefoot.models import wire
 from surefoot.models.errors import denies, finds, learn, named_trait
 from surefoot.models.json_edge import Json, first, items, mapping, read, text, whole, write
+from surefoot.types import messages
 from surefoot.types.attachments import AUDIO, IMAGES, PDF, Attachment
 from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
-from surefoot.types.messages import (
-    CallPreview,
-    Emit,
-    ModelMessage,
-    ModelRequest,
-    ModelSettings,
-    NativeCall,
-    ReasoningDelta,
-    TextDelta,
-    Traits,
-)
 from surefoot.types.tools import ToolSpec
 
 _SYSTEM_NAMES = {"developer": "developer", "user": "user", "no": "user"}
@@ -57,41 +47,41 @@ class OpenAIChat(wire.Wire[_Form]):
         super().__init__(model)
         self._opening: tuple[_Form, str, bytes] | None = None  # up to the first message, of the newest request
 
-    def body(self, request: ModelRequest) -> bytes:
+    def body(self, request: messages.ModelRequest) -> bytes:
         form = self.form(request)
-        messages: Sequence[ModelMessage] = request.messages
+        history: Sequence[messages.ModelMessage] = request.messages
         if form.folds_system and request.system:
-            folded, rest, files = request.system, messages, tuple[Attachment, ...]()
-            if messages and messages[0].role == "user":
-                folded, rest, files = f"{folded}\n\n{messages[0].content}", messages[1:], messages[0].files
-            messages = (ModelMessage("user", folded, files=files), *rest)
-        if any(message.files for message in messages):
-            messages = wire.with_files_after(messages, form.taken)
+            folded, rest, files = request.system, history, tuple[Attachment, ...]()
+            if history and history[0].role == "user":
+                folded, rest, files = f"{folded}\n\n{history[0].content}", history[1:], history[0].files
+            history = (messages.ModelMessage("user", folded, files=files), *rest)
+        if any(message.files for message in history):
+            history = wire.with_files_after(history, form.taken)
         if form.merges:
-            merged: list[ModelMessage] = []
-            for one in messages:
+            merged: list[messages.ModelMessage] = []
+            for one in history:
                 last = merged[-1] if merged else None
                 if last is not None and last.role == one.role != "tool" and not last.calls:
                     content, both = f"{last.content}\n\n{one.content}", (*last.files, *one.files)
                     merged[-1] = replace(one, content=content, files=both)
                 else:
                     merged.append(one)
-            messages = merged
+            history = merged
         key, encode = form.key, form.encode
         system = "" if form.folds_system else request.system
         kept = self._opening
         if kept is None or kept[0] is not form or kept[1] != system:
             opening = form.head
             if system:
-                opening += write({"role": form.system_role, "content": system}) + b"," * bool(messages)
+                opening += write({"role": form.system_role, "content": system}) + b"," * bool(history)
             self._opening = kept = (form, system, opening)
-        pieces = [b","] * (2 * len(messages) + 1)  # tools and history may be long: each byte is copied once
-        pieces[1::2] = [message.encoded(key, encode) for message in messages]
+        pieces = [b","] * (2 * len(history) + 1)  # tools and history may be long: each byte is copied once
+        pieces[1::2] = [message.encoded(key, encode) for message in history]
         held = self.schema(request, lambda schema: write(wire.held_to(request, schema)))
         pieces[-1] = b"]%b}" % self.holder(request, {"type": b'"json_schema"', "json_schema": held} if held else {})
-        return b"".join((kept[2], *pieces[1:])) if messages else kept[2] + pieces[0]
+        return b"".join((kept[2], *pieces[1:])) if history else kept[2] + pieces[0]
 
-    def make_form(self, request: ModelRequest) -> _Form:
+    def make_form(self, request: messages.ModelRequest) -> _Form:
         settings, traits = request.settings, request.traits
         asked: dict[str, tuple[str, object]] = {  # field -> trait, value
             "temperature": ("temperature", settings.temperature),
@@ -129,10 +119,10 @@ class OpenAIChat(wire.Wire[_Form]):
     def error_in(self, reply: Json) -> Json | None:
         return reply if "choices" not in reply and ("error" in reply or reply.get("object") == "error") else None
 
-    def stream(self, emit: Emit | None) -> "ChatReply":
+    def stream(self, emit: messages.Emit | None) -> "ChatReply":
         return ChatReply(emit, self.origin)
 
-    def refused(self, message: str, code: str, param: str, sent: Json, traits: Traits) -> TraitRefused | None:
+    def refused(self, message: str, code: str, param: str, sent: Json, traits: messages.Traits) -> TraitRefused | None:
         if about_messages := _refused_message(message, sent, traits):
             return learn(*about_messages, message, traits)
         trait, value = named_trait("openai_chat", message, code, param, sent), "no"
@@ -152,7 +142,7 @@ class AzureChat(OpenAIChat):
 
 
 def _encode(
-    message: ModelMessage, *, role: str, null: str | None, echo: str, model: str, taken: frozenset[str]
+    message: messages.ModelMessage, *, role: str, null: str | None, echo: str, model: str, taken: frozenset[str]
 ) -> bytes:
     """One message on this wire. Tool content is always a string; reasoning goes only to the model that had it."""
     if message.role == "tool":
@@ -199,7 +189,7 @@ def _is_same_model(reported: str, asked: str) -> bool:
     return bool(reported) and reported.startswith(asked) and bool(_DATE.match(reported, len(asked)))
 
 
-def _refused_message(message: str, sent: Json, traits: Traits) -> tuple[str, str] | None:
+def _refused_message(message: str, sent: Json, traits: messages.Traits) -> tuple[str, str] | None:
     """The trait and value that an error about the messages themselves teaches."""
     said = [mapping(item) for item in items(sent.get("messages"))]
     roles = [one.get("role") for one in said]
@@ -269,7 +259,7 @@ _BROKEN_OFF = ("error", "insufficient_system_resource")
 class ChatReply(wire.ReplyStream):
     """A reply of this wire. Some servers send the whole message where others send its next piece."""
 
-    def __init__(self, emit: Emit | None, origin: str = "") -> None:
+    def __init__(self, emit: messages.Emit | None, origin: str = "") -> None:
         super().__init__(emit)
         self._origin = origin
         self._text: list[str] = []
@@ -298,7 +288,7 @@ class ChatReply(wire.ReplyStream):
         self._finish = text(choice.get("finish_reason")) or "unknown"
         self._told = reply
 
-    def message(self, sent_bytes: int, settings: ModelSettings) -> ModelMessage:
+    def message(self, sent_bytes: int, settings: messages.ModelSettings) -> messages.ModelMessage:
         if not (self._finish or self.is_over) or not (self._finish or self._text or self._calls or self._refusal):
             raise ModelUnreachable("the stream ended before the reply was complete; retry")
         if self._finish in _BROKEN_OFF:
@@ -308,7 +298,7 @@ class ChatReply(wire.ReplyStream):
         for call in self._calls:
             self._show(call)
         calls = [
-            NativeCall(call.id, call.name, "".join(call.arguments) if call.whole is None else call.whole)
+            messages.NativeCall(call.id, call.name, "".join(call.arguments) if call.whole is None else call.whole)
             for call in self._calls
         ]
         finish = wire.FINISH.get(self._finish, "unknown")
@@ -336,11 +326,11 @@ class ChatReply(wire.ReplyStream):
                 self._refusal.append(refusal)
         if thought:
             self._reasoning.append(thought)
-            self.emit(ReasoningDelta(thought))
+            self.emit(messages.ReasoningDelta(thought))
         if shown:
             self._text.append(shown)
             if self.is_watched:
-                self.emit(TextDelta(shown))
+                self.emit(messages.TextDelta(shown))
         if len(delta) > 1 or content is None:
             pieces = items(delta.get("tool_calls"))
             if not pieces and delta.get("function_call"):  # the form before `tool_calls`
@@ -383,5 +373,5 @@ class ChatReply(wire.ReplyStream):
 
     def _show(self, call: _GrowingCall) -> None:
         if call.name and not call.is_shown:
-            self.emit(CallPreview(self._calls.index(call), call.name))
+            self.emit(messages.CallPreview(self._calls.index(call), call.name))
             call.is_shown = True

@@ -5,23 +5,9 @@ from functools import partial
 from itertools import starmap
 from typing import ClassVar, Final
 
+from surefoot.models import wire
 from surefoot.models.errors import finds, learn, named_trait
 from surefoot.models.json_edge import Json, items, mapping, text, write
-from surefoot.models.wire import (
-    Form,
-    ReplyStream,
-    Wire,
-    allows_parallel,
-    arguments_of,
-    arguments_text,
-    file_url,
-    files_of,
-    head,
-    held_to,
-    opaque_item,
-    reply_message,
-    with_opaque,
-)
 from surefoot.types import messages
 from surefoot.types.attachments import IMAGES, Attachment
 from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
@@ -32,7 +18,7 @@ _ENDS = frozenset({"response.completed", "response.incomplete", "response.done"}
 _THOUGHTS = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
 
 
-class OpenAIResponses(Wire[Form]):
+class OpenAIResponses(wire.Wire[wire.Form]):
     """The wire to one model of OpenAI, or of a server that speaks the same protocol."""
 
     protocol: ClassVar[str] = "openai_responses"
@@ -48,12 +34,12 @@ class OpenAIResponses(Wire[Form]):
         pieces = [form.head]
         if request.system:
             pieces += (b',"instructions":', write(request.system))
-        held = self.schema(request, lambda schema: write({"type": "json_schema", **held_to(request, schema)}))
+        held = self.schema(request, lambda schema: write({"type": "json_schema", **wire.held_to(request, schema)}))
         said = b",".join(items for items in said if items)
         pieces += (b',"input":[', said, b"]", self.holder(request, {"format": held}), b"}")
         return b"".join(pieces)
 
-    def make_form(self, request: messages.ModelRequest) -> Form:
+    def make_form(self, request: messages.ModelRequest) -> wire.Form:
         settings, traits = request.settings, request.traits
         effort = settings.reasoning_effort
         asked: dict[str, tuple[str, object]] = {  # field -> trait, value; the wire knows no stop sequences and no seed
@@ -65,7 +51,7 @@ class OpenAIResponses(Wire[Form]):
             "reasoning": ("reasoning_effort", None if effort is None else {"effort": effort}),
         }
         fields = self.fields(request, asked)
-        if (parallel := allows_parallel(request)) is not None:
+        if (parallel := wire.allows_parallel(request)) is not None:
             fields["parallel_tool_calls"] = parallel
         origin = self.origin if traits.get("reasoning_echo") != "no" else ""
 
@@ -74,8 +60,8 @@ class OpenAIResponses(Wire[Form]):
             return {"type": "function", **shown, "strict": False}
 
         taken = self.file_traits(request)
-        return Form(
-            head(fields, request, "openai_responses", declare),
+        return wire.Form(
+            wire.head(fields, request, "openai_responses", declare),
             f"openai_responses/{origin}/{''.join(sorted(taken))}",
             partial(_encode, origin=origin, taken=taken),
         )
@@ -99,7 +85,7 @@ class OpenAIResponses(Wire[Form]):
 def _encode(message: messages.ModelMessage, *, origin: str, taken: frozenset[str]) -> bytes:
     """The items that one message amounts to, joined by commas; nothing where it says nothing."""
     content: object = message.content
-    if message.files and (files := files_of(message, taken)):
+    if message.files and (files := wire.files_of(message, taken)):
         content = [
             *({"type": "input_text", "text": message.content} for _ in message.content[:1]),
             *starmap(_part, files),
@@ -110,27 +96,27 @@ def _encode(message: messages.ModelMessage, *, origin: str, taken: frozenset[str
         return write({"role": message.role, "content": content})
     said = [write({"role": "assistant", "content": message.content})] if message.content else []
     said += (
-        write({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_text(call)})
+        write({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": wire.arguments_text(call)})
         for call in message.calls
     )
-    return with_opaque(said, message, origin)
+    return wire.with_opaque(said, message, origin)
 
 
 def _part(one: Attachment, data: str) -> Json:
     if one.trait == IMAGES:
-        return {"type": "input_image", "image_url": file_url(one, data)}
-    return {"type": "input_file", "filename": one.name, "file_data": file_url(one, data)}
+        return {"type": "input_image", "image_url": wire.file_url(one, data)}
+    return {"type": "input_file", "filename": one.name, "file_data": wire.file_url(one, data)}
 
 
-class ResponsesReply(ReplyStream):
+class ResponsesReply(wire.ReplyStream):
     """A reply of this wire. Its pieces are for display: the event that ends the stream holds the whole reply.
 
     Where a server leaves the output out of that event, the finished items that came before stand in for it.
     """
 
-    def __init__(self, emit: messages.Emit | None, wire: OpenAIResponses) -> None:
+    def __init__(self, emit: messages.Emit | None, spoken: OpenAIResponses) -> None:
         super().__init__(emit)
-        self._wire = wire
+        self._wire = spoken
         self._items: list[object] = []
         self._calls = 0
         self._reply: Json | None = None
@@ -184,20 +170,20 @@ class ResponsesReply(ReplyStream):
                 case "function_call":
                     call_id = text(item.get("call_id")) or text(item.get("id"))
                     calls.append(
-                        messages.NativeCall(call_id, text(item.get("name")), arguments_of(item.get("arguments")))
+                        messages.NativeCall(call_id, text(item.get("name")), wire.arguments_of(item.get("arguments")))
                     )
                 case "reasoning":
                     parts = (*items(item.get("summary")), *items(item.get("content")))
                     thought += [words for part in parts if (words := text(mapping(part).get("text")))]
                     if item.get("encrypted_content"):
-                        opaque.append(opaque_item(self._wire.origin, len(calls) + any(said), item))
+                        opaque.append(wire.opaque_item(self._wire.origin, len(calls) + any(said), item))
                 case _:
                     pass  # the provider's own tools, which nobody asked for
         finish: messages.FinishReason = "tool_calls" if calls else "stop"
         cut = text(mapping(reply.get("incomplete_details")).get("reason"))
         if cut or reply.get("status") == "incomplete":
             finish = _CUT.get(cut, "unknown")
-        return reply_message(
+        return wire.reply_message(
             reply,
             "".join(said),
             "\n\n".join(thought),

@@ -140,7 +140,6 @@ class LearntTrait:
 
     @property
     def is_certain(self) -> bool:
-        """Whether a run may start with it."""
         return self.value not in HABITS or len(self.runs) >= _RUNS_OF_A_HABIT
 
 
@@ -195,11 +194,7 @@ def merge(old: Remembered, new: Remembered) -> Remembered:
 
 def dump(remembered: Remembered) -> bytes:
     """The file's bytes."""
-    models = {
-        identity: {name: asdict(learnt) for name, learnt in traits.items()}
-        for identity, traits in remembered.models.items()
-    }
-    return write({"version": _VERSION, "models": models})
+    return write({"version": _VERSION, "models": asdict(remembered)["models"]})
 
 
 def load(path: Path, now: float) -> Remembered:

@@ -116,12 +116,8 @@ def label_pattern(labels: Labels) -> re.Pattern[str]:
 
 def is_answer_name(name: str, labels: Labels) -> bool:
     """Whether an action of this name means the final answer."""
-    folded = _folded(name)
-    return any(folded == _folded(word) for word in labels.answer)
-
-
-def _folded(name: str) -> str:
-    return "".join(name.casefold().replace("_", " ").split())
+    folded = ["".join(one.casefold().replace("_", " ").split()) for one in (name, *labels.answer)]
+    return folded[0] in folded[1:]
 
 
 def stop_sequences(labels: Labels = DEFAULT_LABELS) -> tuple[str, ...]:
@@ -180,9 +176,8 @@ def tool_call_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
 def function_call_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
     """What the `<function_call>` at `at` opens; None if it is only mentioned."""
     inside = skip_blanks(text, at + len(FUNCTION_CALL))
-    if text.startswith(("{", "[", "```", FUNCTION_CALL, FUNCTION_CALL_END), inside):
-        return "tags"
-    return "tags" if seek.before(FUNCTION_CALL_END, (FUNCTION_CALL,), inside) >= 0 else None
+    is_meant = text.startswith(("{", "[", "```", FUNCTION_CALL, FUNCTION_CALL_END), inside)
+    return "tags" if is_meant or seek.before(FUNCTION_CALL_END, (FUNCTION_CALL,), inside) >= 0 else None
 
 
 def function_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
@@ -195,11 +190,8 @@ def function_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
 
 
 def _deepseek(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row
-    call = seek.find(V3_CALL, at)
-    separator = seek.find(V3_SEPARATOR, at)
-    if separator < 0:
-        return "deepseek_v31"
-    return "deepseek_v3" if call < 0 or separator == call + len(V3_CALL) else "deepseek_v31"
+    call, separator = seek.find(V3_CALL, at), seek.find(V3_SEPARATOR, at)
+    return "deepseek_v3" if separator >= 0 and (call < 0 or separator == call + len(V3_CALL)) else "deepseek_v31"
 
 
 MARKERS: dict[str, FamilyName | Callable[[str, int, Seeker], FamilyName | None]] = {

@@ -34,7 +34,7 @@ from surefoot.core.parse.tokens import read_dsml, read_harmony, read_section
 from surefoot.core.parse.toolset import offered_of, plain_name
 from surefoot.core.text import object_schema
 from surefoot.types.messages import NativeCall
-from surefoot.types.reply import Fault, FaultyCall, Instruction, Parsed, ReplyWarning
+from surefoot.types.reply import Fault, FaultyCall, Instruction, Parsed
 from surefoot.types.tools import Catalogue, ToolSpec
 
 STOPPED = frozenset({"stop", "tool_calls", "function_call", "tool_use", "end_turn", "stop_sequence", "eos"})
@@ -229,7 +229,7 @@ def _parsed(found: Found, shown: Visible, reading: Reading) -> Parsed:
     )
 
 
-_NO_INPUT = frozenset({"", "none", "null", "n/a", "无"})
+_NO_INPUT = frozenset({"none", "null", "n/a", "无"})
 
 
 def read_instruction(text: str, *, calls: Sequence[NativeCall] = (), finish_reason: str = "stop") -> Parsed:
@@ -244,36 +244,27 @@ def read_instruction(text: str, *, calls: Sequence[NativeCall] = (), finish_reas
     invented = _INVENTED.search(seen.text)
     shown = seen.text[: invented.start()] if invented else seen.text
     used = seen.in_reply(invented.start()) if invented else -1
-    warnings: frozenset[ReplyWarning] = frozenset({"hallucinated_result_removed"} if invented else ())
-
-    def parsed(instruction: Instruction | None, fault: Fault | None = None) -> Parsed:
-        return Parsed(
-            content=shown or None,
-            error=fault,
-            warnings=warnings,
-            format="instruction",
-            used=used,
-            instruction=instruction,
-        )
-
+    warnings = noted_if(invented is not None, "hallucinated_result_removed")
+    read = Parsed(content=shown or None, warnings=warnings, format="instruction", used=used)
     step, is_object = _step(shown)
     if is_object and step is None:
         kind = "truncated" if finish_reason in CUT else "malformed_json"
-        return parsed(None, Fault(kind, "the JSON object of the step could not be read"))
+        return replace(read, error=Fault(kind, "the JSON object of the step could not be read"))
     parts, outside, is_open = _in_tags(shown)
     is_done = any(line.strip() == TASK_DONE for line in outside.splitlines())
-    instruction = step or Instruction(parts.get("instruction", ""), _input(parts.get("input", "")), is_done)
+    instruction = step or Instruction(parts.get("instruction", ""), _as_input(parts.get("input")), is_done)
     beside = parse(outside, dialect="tags") if step is None and not calls else Parsed()
     if calls or beside.calls or beside.errors:
         told = "only the Actor calls tools; tell it in an instruction what you need; nothing was run"
-        return parsed(None, Fault("calls_not_allowed", told))
+        return replace(read, error=Fault("calls_not_allowed", told))
     if finish_reason in CUT and is_open and step is None:
-        return parsed(None, Fault("truncated", "the instruction was cut off by the length limit; write a shorter one"))
+        told = "the instruction was cut off by the length limit; write a shorter one"
+        return replace(read, error=Fault("truncated", told))
     if instruction.text or instruction.done:
-        return parsed(instruction)
+        return replace(read, instruction=instruction)
     if not shown.strip():
         return parse(text, finish_reason=finish_reason)
-    return parsed(None, Fault("no_step", "neither an instruction nor TASK_DONE"))
+    return replace(read, error=Fault("no_step", "neither an instruction nor TASK_DONE"))
 
 
 _INVENTED = re.compile(r"<(?:function_call_result|actor_report)[\s>]")
@@ -281,10 +272,7 @@ _TAG = re.compile(r"<(?P<end>/?)(?P<name>instruction|input)>")
 
 
 def _in_tags(text: str) -> tuple[Mapping[str, str], str, bool]:
-    """The parts of a reply in tags, what stands outside, and whether the last is open; code spans hold no tags.
-
-    Of each part the first that holds something counts.
-    """
+    """The first of each part that holds something, what stands outside, and whether the last is open; not in code."""
     outside: list[str] = []
     parts: dict[str, str] = {}
     is_open = False
@@ -304,10 +292,6 @@ def _in_tags(text: str) -> tuple[Mapping[str, str], str, bool]:
     return parts, "".join((*outside, text[at:])), is_open
 
 
-def _input(text: str) -> str:
-    return "" if text.casefold() in _NO_INPUT else text
-
-
 def _step(shown: str) -> tuple[Instruction | None, bool]:
     """The step object that a schema held the reply to, and whether the reply is meant as one."""
     fence = whole_fence(shown)
@@ -319,19 +303,22 @@ def _step(shown: str) -> tuple[Instruction | None, bool]:
         if not isinstance(value, Mapping):
             return None, True
         step = cast("Mapping[str, object]", value)  # keys of a JSON object
-        given = _as_text(step.get("input"))
-        text = _as_text(step.get("instruction"))
+        given, text = _as_input(step.get("input")), _as_text(step.get("instruction"))
     except (orjson.JSONDecodeError, TypeError):  # what nests too deeply can be read and not written
         return None, True
     is_done = step.get("next") == TASK_DONE
     tool = "" if is_done or step.get("next") == _NO_TOOL else str(step.get("next") or "")
     if not text and tool:
         text = f"Call {tool} with this input, then report its result."
-    return Instruction(text, _input(given), is_done, tool), True
+    return Instruction(text, given, is_done, tool), True
 
 
 def _as_text(value: object) -> str:
     return value.strip() if isinstance(value, str) else orjson.dumps(value).decode() if value else ""
+
+
+def _as_input(value: object) -> str:
+    return "" if (text := _as_text(value)).casefold() in _NO_INPUT else text
 
 
 def instruction_schema(tools: Catalogue, *, may_end: bool) -> Mapping[str, object]:

@@ -31,58 +31,50 @@ from surefoot.core.parse.marks import (
     tool_call_family,
 )
 from surefoot.core.parse.toolset import takes_nothing
-from surefoot.types.dataclass import dataclass
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
-    """An opening tag and its closing tag. `payloads`: values may stand between payload markers."""
-
-    open: str
-    close: str
-    payloads: bool = False
-
-
 class BodyReader:
-    """Reads the bodies of one reply, one tag after the other; collects their warnings."""
+    """Reads the bodies between two tags, one after the other; collects their warnings.
 
-    def __init__(self, text: str, tag: Tag, reading: Reading) -> None:
+    `payloads`: values may stand between payload markers.
+    """
+
+    def __init__(self, text: str, tag: tuple[str, str], reading: Reading, *, payloads: bool = False) -> None:
         self._text = text
-        self._tag = tag
+        self._open, self._close = tag
+        self._payloads = payloads
         self._reading = reading
         self._seek = scan.Seeker(text)
         self.warnings: set[ReplyWarning] = set()
 
     def read(self, at: int) -> tuple[tuple[Draft, ...], int]:
         """The calls of the tag that opens at `at`, and where the text goes on behind it."""
-        text, tag = self._text, self._tag
-        at = scan.skip_blanks(text, at + len(tag.open))
-        depth = 1
-        while text.startswith(tag.open, at):
-            at = scan.skip_blanks(text, at + len(tag.open))
+        text, opening, closing = self._text, self._open, self._close
+        depth = 0
+        while text.startswith(opening, at):
+            at = scan.skip_blanks(text, at + len(opening))
             depth += 1
         if depth > 1:
             self.warnings.add("repaired_tags")
-        if text.startswith(tag.close, at):
-            return (Draft(fault=Fault("empty", f"{tag.open} holds nothing")),), at + len(tag.close)
+        if text.startswith(closing, at):
+            return (Draft(fault=Fault("empty", f"{opening} holds nothing")),), at + len(closing)
         fenced = text.startswith(("```", "~~~"), at)
         at = scan.skip_blanks(text, scan.inside_fence(text, at))
-        close, again = self._seek.find(tag.close, at), self._seek.find(tag.open, at)
+        close, again = self._seek.find(closing, at), self._seek.find(opening, at)
         has_end = close >= 0 and not 0 <= again < close
         limit = close if has_end else again if again >= 0 else len(text)
         if text[at : at + 1] not in ("{", "[", '"'):
-            opening = scan.first_bracket(text, at, limit)
-            if opening < 0:
+            bracket = scan.first_bracket(text, at, limit)
+            if bracket < 0:
                 cut = not has_end and (self._reading.cut or at >= len(text))
-                told = Fault(
-                    "truncated" if cut else "malformed_json", f"expected a JSON object, got {text[at:limit][:60]!r}"
-                )
-                return (Draft(fault=told),), self._closed(limit, depth) if has_end else limit
+                told = f"expected a JSON object, got {text[at:limit][:60]!r}"
+                draft = Draft(fault=Fault("truncated" if cut else "malformed_json", told))
+                return (draft,), self._closed(limit, depth) if has_end else limit
             self.warnings.add("trailing_text")
-            at = opening
-        marks = (tag.close, "```") if fenced else (tag.close,)
-        rules = self._reading.rules(*marks, payloads=tag.payloads, is_call=True)
+            at = bracket
+        marks = (closing, "```") if fenced else (closing,)
+        rules = self._reading.rules(*marks, payloads=self._payloads, is_call=True)
         drafts, at, told = values_at(text, (at, limit), rules, _BETWEEN, self._reading, has_end=has_end)
         self.warnings |= told
         is_open = not has_end and drafts[-1].fault is not None
@@ -90,40 +82,33 @@ class BodyReader:
 
     def _closed(self, at: int, depth: int) -> int:
         """Step over the end of the tag behind a value that ends at `at`; note what is amiss with it."""
-        text, tag = self._text, self._tag
+        text, closing = self._text, self._close
         at = scan.skip_blanks(text, at)
         if text.startswith("```", at):
             at = scan.skip_blanks(text, at + 3)
-        if not text.startswith(tag.close, at):
-            if (close := self._seek.before(tag.close, (tag.open,), at)) < 0:
+        if not text.startswith(closing, at):
+            if (close := self._seek.before(closing, (self._open,), at)) < 0:
                 self.warnings.add("unclosed_tag")
                 return at
             self.warnings.add("trailing_text" if text[at:close].strip("]}) \t\r\n") else "repaired_json")
             at = close
-        at += len(tag.close)
-        for _ in range(depth - 1):
-            inner = scan.skip_blanks(text, at)
-            if text.startswith(tag.close, inner):
-                at = inner + len(tag.close)
-        doubled = scan.skip_blanks(text, at)
-        while text.startswith(tag.close, doubled):
-            self.warnings.add("repaired_tags")
-            at = doubled + len(tag.close)
-            doubled = scan.skip_blanks(text, at)
+        at += len(closing)
+        while text.startswith(closing, more := scan.skip_blanks(text, at)):  # as many as were opened belong here
+            depth -= 1
+            if depth < 1:
+                self.warnings.add("repaired_tags")
+            at = more + len(closing)
         return at
 
 
 _BETWEEN = re.compile(r"[ \t\r\n,;\]\ufeff]*+(?=[{\[])")
 
 
-_TAG = Tag(FUNCTION_CALL, FUNCTION_CALL_END, payloads=True)
-
-
 def found_in_tags(text: str, reading: Reading) -> Found | None:
     """The calls of the tags dialect, else its deliverable; None if the text holds neither."""
     if not any(sign in text for sign in (FUNCTION_CALL, DELIVERABLE, RESULT)):
         return None
-    walk, bodies = Walk(text), BodyReader(text, _TAG, reading)
+    walk, bodies = Walk(text), BodyReader(text, (FUNCTION_CALL, FUNCTION_CALL_END), reading, payloads=True)
     drafts: list[Draft] = []
     deliverable: tuple[int, int] | None = None
     first = end = -1
@@ -150,10 +135,9 @@ def found_in_tags(text: str, reading: Reading) -> Found | None:
         warnings |= noted_if(deliverable is not None, "final_dropped")
         return Found("tags", tuple(drafts), text[:first], warnings, end=end)
     if is_open:
-        told = Fault(
-            "truncated" if reading.cut else "no_call", f"{DELIVERABLE} is never closed: {DELIVERABLE_END} is missing"
-        )
-        return Found("tags", (), text, warnings, error=told)
+        told = f"{DELIVERABLE} is never closed: {DELIVERABLE_END} is missing"
+        fault = Fault("truncated" if reading.cut else "no_call", told)
+        return Found("tags", (), text, warnings, error=fault)
     if deliverable is not None:
         start, end = deliverable
         body = body_of(text[start + len(DELIVERABLE) : end - len(DELIVERABLE_END)])
@@ -203,7 +187,7 @@ class _ToolCalls:
         self._text = text
         self._reading = reading
         self.seek = scan.Seeker(text)
-        self._bodies = BodyReader(text, Tag(TOOL_CALL, TOOL_CALL_END), reading)
+        self._bodies = BodyReader(text, (TOOL_CALL, TOOL_CALL_END), reading)
         self.warnings = self._bodies.warnings
         self.is_framed = False
         self._pairs: dict[str, dict[int, int]] = {}

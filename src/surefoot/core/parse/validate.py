@@ -32,7 +32,7 @@ from surefoot.core.parse.schema import (
     type_name,
     types_of,
 )
-from surefoot.core.text.json import as_list, as_object, same_json, shared_of
+from surefoot.core.text.json import as_list, as_object, inner_of, same_json, shared_of
 from surefoot.types.dataclass import dataclass, replace
 
 _MOST_TOLD = 300
@@ -301,8 +301,7 @@ def _holds_whole_float(value: object) -> bool:
     """Whether a number such as 3.0 stands anywhere; the library takes it for an integer, a tool may not."""
     if isinstance(value, float):
         return value.is_integer()
-    row, members = as_list(value), as_object(value)
-    return any(map(_holds_whole_float, members.values() if members is not None else row or ()))
+    return any(map(_holds_whole_float, inner_of(value)))
 
 
 def _with_integers(value: object, schema: object, root: Schema, place: Place, coerced: list[Place]) -> object:

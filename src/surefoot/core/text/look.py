@@ -86,12 +86,10 @@ def holds(text: str, part: str) -> bool:
 
 def place_in(text: str, part: str) -> int:
     """Where `part` first stands in `text` in whole words, as in `holds`; -1 where it does not."""
-    at = text.find(part) if part else -1
-    while at >= 0:
+    for at in found_at(text, part):
         end = at + len(part)
         if (not at or _is_edge(text[at - 1], part[0])) and (end == len(text) or _is_edge(text[end], part[-1])):
             return at
-        at = text.find(part, at + 1)
     return -1
 
 
