@@ -21,7 +21,8 @@ _Test = TypeVar("_Test", bound=Callable[..., object])
 
 
 @cache
-def _rows(table: str) -> list[dict[str, object]]:
+def rows(table: str) -> list[dict[str, Any]]:  # Any: JSON, whose shape the test knows
+    """The rows of a table as they stand in it."""
     lines = (_DATA / f"{table}.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
@@ -41,7 +42,7 @@ def cases(table: str) -> Callable[[_Test], _Test]:
     """A test of its rows of a table; of each by itself where it awaits, or asks for fixtures."""
 
     def with_rows(test: _Test) -> _Test:
-        mine = [row for row in _rows(table) if row["test"] == test.__name__]
+        mine = [row for row in rows(table) if row["test"] == test.__name__]
         names = [name for name in mine[0] if name not in ("test", "why")]
         several = [tuple(_value(row[name]) for name in names) for row in mine]
         values = several if len(names) > 1 else [one for (one,) in several]

@@ -111,9 +111,6 @@ def without_id(event: Event) -> Event:
     return replace(event, run_id="", follows="", follows_hash="") if isinstance(event, RunStarted) else event
 
 
-# what is played
-
-
 async def test_a_recorded_run_is_played_without_model_tools_and_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,9 +271,6 @@ async def test_where_nothing_was_recorded_the_cassette_stays(tmp_path: Path) -> 
     with Cassette(tmp_path / "c", record=True) as cassette:
         cassette.agent(scripted([]))
     assert (tmp_path / "c").read_bytes() == before
-
-
-# what is missed
 
 
 def changed_score(description: str = "Score of one student, in points.") -> Tool:
@@ -446,9 +440,6 @@ async def test_a_run_that_is_not_played_to_its_end_is_told(tmp_path: Path) -> No
         await played(tmp_path / "c", drive=left)
 
 
-# who plays
-
-
 def two_models(*scripts: Sequence[Scripted]) -> list[ScriptedModel]:
     return [ScriptedModel(script, name=f"test:{name}") for name, script in zip("ab", scripts, strict=True)]
 
@@ -520,9 +511,6 @@ async def test_a_model_on_a_cassette_is_asked_by_runs_alone(tmp_path: Path) -> N
             await agent.resume("r1")
 
 
-# what is kept
-
-
 async def test_what_a_failed_test_records_does_not_replace_a_good_cassette(tmp_path: Path) -> None:
     path = tmp_path / "c"
     await recorded(path)
@@ -543,9 +531,6 @@ async def test_a_cassette_is_replaced_in_one_step(tmp_path: Path) -> None:
         assert reader.read() == before
     assert path.read_bytes() != before
     assert os.listdir(tmp_path) == ["c"]  # noqa: PTH208  # names are all that is asked for
-
-
-# with a server, and with pytest
 
 
 async def test_a_cassette_holds_no_key_and_recording_leaves_no_connection_open(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -19,8 +19,6 @@ from processes import LIMIT_S, Forked, command
 from surefoot.cli import main
 
 __all__ = ("ChatServer", "calls", "chat_server", "says")  # which tests have from here too
-
-DATA = Path(__file__).parent.parent / "data"
 
 
 @dataclass(frozen=True)
@@ -129,11 +127,6 @@ def wait_until(holds: Callable[[], bool], process: Forked) -> None:
             process.kill()
             pytest.fail(f"it never came to that: {ended(process)}")
         threading.Event().wait(0.02)
-
-
-def cases(name: str) -> list[Mapping[str, Any]]:
-    """The rows of a table of cases in `tests/data`."""
-    return [json.loads(row) for row in (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def run_id_in(text: str) -> str:

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from cli_world import Command, Json, cases, chat_server, says
+from cli_world import Command, Json, chat_server, says
 
+from cases import rows
 from surefoot import SqliteJournal
 from surefoot.cli.options import FILES, config_in
 from surefoot.journal import sqlite_file
 from surefoot.types.config import TABLES
 from surefoot.types.errors import JournalError, UsageError, extra_needed
-from surefoot.types.settings import rows
+from surefoot.types.settings import rows as settings_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
 STANDING = """
@@ -40,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("case", cases("cli_found_settings"))
+@pytest.mark.parametrize("case", rows("cli_found_settings"))
 def test_a_found_file_may_tighten_and_limit_and_neither_loosen_nor_choose(
     folder: Path, case: Mapping[str, str]
 ) -> None:
@@ -92,7 +93,9 @@ def test_no_file_outside_of_the_folder_is_read(folder: Path, line: str) -> None:
 
 def test_what_is_not_always_taken_is_on_the_page() -> None:
     section = PAGE.split("## What a file that was only found may not say", 1)[1].split("\n## ", 1)[0]
-    names = [(f"`{name}`", row.found) for kind in TABLES.values() for name, row in rows(kind).items() if row.in_files]
+    names = [
+        (f"`{name}`", row.found) for kind in TABLES.values() for name, row in settings_of(kind).items() if row.in_files
+    ]
     assert not [name for name, found in names if found != "any" and name not in section]
     assert all(f"`{name}`" in section for name in FILES)
 

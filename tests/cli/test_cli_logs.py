@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cli_world import Command, Json, calls, chat_server, says
 
+from cases import cases
 from surefoot import Agent, GuardConfig, LoopConfig, tool
 from surefoot.cli.logs import MOST_TOLD
 from surefoot.types.events import CallJudged, Event
@@ -143,24 +144,12 @@ def test_the_tools_of_the_command_line_come_before_those_of_the_log(surefoot: Co
 CALL = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "read_file", "arguments": "{}"}}]}
 
 
-@pytest.mark.parametrize(("line", "why"), [
-    ('{"messages": [{"role": "us', "not valid JSON (unexpected end of data"), ("7", '"messages" is not a list'),
-    ('{"messages": {"role": "user"}}', '"messages" is not a list'),
-    ('{"prompt": "hello"}', 'an object without "messages"'),
-    ([{"role": "assistant", "tool_calls": {"id": "1"}}], '"tool_calls" is not a list'),
-    ({"messages": [], "tools": "all"}, '"tools" is not a list'),
-    ([{"role": "robot", "content": ""}], "message 0 has no role of"), (["hello"], "message 0 has no role of"),
-    ([{"role": "user", "content": 7}], "message 0: its content is neither text nor a list of parts"),
-    ([CALL, {"role": "tool", "content": ""}], 'message 1 is a result without "tool_call_id"'),
-    ([{"role": "assistant", "tool_calls": [{"function": {"name": "x"}}]}], "message 0: a call needs an id"),
-    ([{"role": "assistant", "function_call": {"name": "x"}}], 'message 0 has "function_call"'),
-    ({"messages": [CALL], "tools": [{"type": "function"}]}, "a tool without a name"),
-])  # fmt: skip
-def test_a_wrong_line_is_told_and_left_out(surefoot: Command, tmp_path: Path, line: object, why: str) -> None:
+@cases("cli/logs")
+def test_a_wrong_line_is_told_and_left_out(surefoot: Command, tmp_path: Path, line: object, said: str) -> None:
     file = logs(tmp_path, BARE, "", line, BARE)
     done = surefoot("check", "--replay", file)
     assert done.code == 3
-    assert done.err.startswith(f"{file}, line 3: {why}")
+    assert done.err.startswith(f"{file}, line 3: {said}")
     assert done.out.splitlines()[-1] == "4 calls in 2 runs: 4 allowed, 0 asked, 0 refused; 1 line left out"
     alone = surefoot("check", "--replay", logs(tmp_path, line), "--json")
     assert (alone.code, alone.out) == (2, "")

@@ -10,13 +10,9 @@ from cli_world import Command, calls, chat_server, run_id_in, says
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
 COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
 TELLS = {
-    "backup": "copied to backup.db",
-    "verify": "all is well",
-    "copy": "copied 1 run to",
-    "prune": "removed 0 runs",
-    "import": "imported 1 run",
-    "export": "",
-}
+    "backup": "copied to backup.db", "verify": "all is well", "copy": "copied 1 run to", "prune": "removed 0 runs",
+    "import": "imported 1 run", "export": "",
+}  # fmt: skip
 
 
 def does_as_it_says(surefoot: Command, line: str, run_id: str, url: str = "") -> None:

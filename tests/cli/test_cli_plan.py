@@ -11,6 +11,7 @@ import pytest
 from cli_world import Command, Json, chat_server, run_id_in, says, typed
 from lab_world import REPAIRED, STEPS, lab, plan, planned, reflects, resumed
 
+from cases import cases
 from surefoot.cli.conduct import answer_on
 from surefoot.cli.options import Options, changed, config_in
 from surefoot.telling.text import brief_output, brief_parameters
@@ -39,9 +40,6 @@ def asked(surefoot: Command, folder: Path) -> str:
     done = planned(surefoot, *REPAIRED, options=("--rules", str(folder / "rules.toml")))
     assert done.code == 6, done.err
     return run_id_in(done.err)
-
-
-# ------------------------------------------------------------------ told, and shown
 
 
 def test_show_tells_the_example_of_the_specification(surefoot: Command, asked: str) -> None:
@@ -124,9 +122,6 @@ def test_options_of_show_that_contradict_each_other_or_the_run(surefoot: Command
     for option in (("--json",), ("--history",), ("--plan", "v1"), ("--svg", "x.svg")):
         done = surefoot("show", other, *option)
         assert done.code == 2, option
-
-
-# ------------------------------------------------------------------ a person's word
 
 
 def test_a_call_of_a_step_is_explained_and_approved(surefoot: Command, asked: str) -> None:
@@ -213,9 +208,6 @@ def test_a_doubt_is_given_up_or_the_call_made_again(
     assert status in surefoot("show", run_id).out
 
 
-# ------------------------------------------------------------------ asked at the terminal
-
-
 def test_what_is_said_about_a_plan() -> None:
     def said(text: str) -> str:
         return answer_on(io.StringIO(text), io.StringIO())
@@ -240,9 +232,6 @@ def test_without_a_terminal_a_plan_to_be_reviewed_waits(surefoot: Command) -> No
     done = planned(surefoot, plan(STEPS[0]), options=("--review-plan",))
     assert done.code == 6
     assert "Run this plan?" not in done.err
-
-
-# ------------------------------------------------------------------ options and settings
 
 
 def test_what_options_say_about_plans(tmp_path: Path) -> None:
@@ -287,14 +276,7 @@ def test_a_ceiling_of_replans_holds_and_can_be_raised(surefoot: Command) -> None
     assert "replans 1/3" in surefoot("show", run_id).out
 
 
-# ------------------------------------------------------------------ values in a few words
-
-
-@pytest.mark.parametrize(("text", "told"), [
-    ("", "(nothing)"), ("one\ntwo\nthree", "one  … 2 more lines"), ("[1,2]", "[1,2]"),
-    (json.dumps([{"a": at} for at in range(40)]), "40 rows"), (json.dumps(list(range(40))), "40 values"),
-    (json.dumps({"names": ["小明"] * 30, "n": 30}), "names: 30 values, n: 30"), ("[not JSON", "[not JSON"),
-])  # fmt: skip
+@cases("cli/plan")
 def test_a_result_in_a_few_words(text: str, told: str) -> None:
     assert brief_output(text) == told
 

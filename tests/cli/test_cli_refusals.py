@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_world import Command, cases
+from cli_world import Command
+
+from cases import rows
 
 
-@pytest.mark.parametrize("case", cases("cli_refusals"))
+@pytest.mark.parametrize("case", rows("cli_refusals"))
 def test_what_cannot_be_meant_is_one_clear_line(surefoot: Command, tmp_path: Path, case: Mapping[str, Any]) -> None:
     files: Mapping[str, str] = case.get("files", {})
     for name, text in files.items():

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from cli_world import Command, Json, calls, chat_server, offered, run_id_in, says, texts
 
+from cases import cases
 from surefoot import Budget, LoopConfig, SqliteJournal, ToolCallContext
 from surefoot.cli.agents_file import agents_in
 from surefoot.cli.options import Options, changed, config_in
@@ -270,16 +271,10 @@ SAID: dict[str, object] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("lines", "why"), [
-    ('tools = ["none.py"]', r"\[agents\.one\]: .*none\.py"),
-    ("[agents.one.budget]\nmax_step = 3", r"\[agents\.one\.budget\] has no field 'max_step'"),
-    ("[agents.one.budget]\nmax_steps = 'x'", r"\[agents\.one\.budget\] max_steps='x'"),
-    ("[agents.one.loop]\nplan = 3", r"\[agents\.one\.loop\] has no field 'plan'; .*: \[agents\.one\.plan\]"),
-    ("guard = 'off'", r"'agents\.one\.guard' must be a table; write \[agents\.one\.guard\]"),
-])  # fmt: skip
-def test_what_is_wrong_in_an_agents_file_names_the_agent(tmp_path: Path, lines: str, why: str) -> None:
+@cases("cli/settings")
+def test_what_is_wrong_in_an_agents_file_names_the_agent(tmp_path: Path, lines: str, said: str) -> None:
     (tmp_path / "agents.toml").write_text(f"[agents.one]\nmodel = {MODEL!r}\n{lines}\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=why):
+    with pytest.raises(UsageError, match=said):
         agents_in(tmp_path / "agents.toml", SqliteJournal(tmp_path / "runs.db"), "runs.db")
 
 

@@ -2,16 +2,16 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args  # Any: JSON
 
-import pytest
 from cli_world import Command
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import cases
 from surefoot.cli.suggest import suggest
 from surefoot.core.gate.keeper import Gatekeeper
 from surefoot.core.text.json import clean
@@ -39,67 +39,33 @@ def loaded(folder: Path, *specs: ToolSpec) -> dict[str, Declared]:
 PEOPLE = {"type": "object", "properties": {"result": {"items": {"properties": {"id": TEXT, "full_name": TEXT}}}}}
 
 
-@pytest.mark.parametrize(
-    ("spec", "line"),
-    [
-        (tool("send_email", "to"), 'effect = "communicate"  # a guess: "send" in its name'),
-        (tool("send_email", "to"), '# to = "destination"  # a guess: its name'),
-        (tool("pay_bill", "account", "amount"), 'effect = "transact"  # a guess: "pay" in its name'),
-        (tool("delete_file", "path"), 'effect = "delete"  # a guess: "delete" in its name'),
-        (tool("发送邮件", "to"), 'effect = "communicate"  # a guess: "发送邮件" in its name'),
-        (tool("付款", "account", "amount"), 'effect = "transact"  # a guess: "付款" in its name'),
-        (tool("删除文件", "path"), 'effect = "delete"  # a guess: "删除文件" in its name'),
-        (tool("read_file", "path"), '# effect = "read"  # a guess: "read" in its name; only if it changes nothing'),
-        (tool("读取文件", "path"), '# effect = "read"  # a guess: "读取文件" in its name; only if it changes nothing'),
-        (tool("order_status", "order_id"), '# effect = "transact"  # a guess: "order" in its name; in doubt'),
-        (tool("frobnicate", "x"), '# effect = "EFFECT"  # its name says nothing'),
-        (tool("send_email", "to", server="far"), '# effect = "communicate"  # a guess: "send" in its name; its server'),
-        (tool("update_invoice", "id"), '# effect = "transact"  # a guess: its name and its parameters; in doubt'),
-        (tool("get_page", "url"), "egress = true  # a guess: a parameter is called like a link"),
-        (tool("find_contact", "name"), "# directory = true  # its name says so, which counts until you say false"),
-        (tool("find_contact", "name"), '# identity = ["name"]  # a guess: as usual'),
-        (tool("find_contact", "name", output=PEOPLE), '# identity = ["full_name"]  # a guess: its schema'),
-        (tool("find_contact", "name", output=PEOPLE), '# trusted_fields = ["result.*.id"]  # a guess: ids'),
-        (tool("log_in", "password"), '# password = "secret"  # a guess: its name'),
-        (tool("x", effect="read", declared=True, directory=True, identity=("name",)), 'effect = "read"'),
-        (tool("x", effect="read", declared=True, directory=True, identity=("name",)), "directory = true"),
-        (tool("x", effect="read", declared=True, directory=True, identity=("name",)), 'identity = ["name"]'),
-    ],
-)
-def test_a_guess_says_why_and_what_is_declared_is_plain(spec: ToolSpec, line: str) -> None:
-    assert any(one.startswith(line) for one in suggest([spec]).splitlines()), suggest([spec])
+@cases("cli/suggest")
+def test_a_guess_says_why_and_what_is_declared_is_plain(
+    name: str, parameters: Sequence[str], more: Mapping[str, Any], line: str
+) -> None:
+    page = suggest([tool(name, *parameters, **more)])
+    assert any(one.startswith(line) for one in page.splitlines()), page
 
 
 def test_messages_are_no_directory() -> None:
     assert "directory" not in "".join(suggest([tool("list_contact_messages")]).splitlines()[4:])
 
 
-NAMES = st.sampled_from(
-    (
-        *("send_email", "pay", "get_contact", "delete_note", "update_payee", "read_file", "list_users", "order_status"),
-        *("post_message", "frob", "set_role", "add_user", "fetch_url", "share_file", "book_room", "edit_file"),
-        *("发送邮件", "付款", "查询联系人", "删除文件"),
-    )
-)
+NAMES = st.sampled_from([
+    *("send_email", "pay", "get_contact", "delete_note", "update_payee", "read_file", "list_users", "order_status"),
+    *("post_message", "frob", "set_role", "add_user", "fetch_url", "share_file", "book_room", "edit_file"),
+    *("发送邮件", "付款", "查询联系人", "删除文件"),
+])  # fmt: skip
 ODD = st.text(st.characters(), min_size=1, max_size=12)
-PARAMETERS = st.sampled_from(
-    (
-        *("to", "recipient", "account", "amount", "url", "path", "file_id", "body", "query", "date", "password"),
-        *("name", "owner", "kind", "from", "limit", "old_text", "new_text"),
-    )
-)
-SCHEMAS = st.sampled_from(
-    (
-        TEXT,
-        {"type": "number"},
-        {"type": "boolean"},
-        {"type": "array", "items": TEXT},
-        {"anyOf": [TEXT, {"type": "null"}]},
-        {"enum": ["bob@example.org", "eve@evil.example"]},
-        {"type": "object", "properties": {"email": TEXT}},
-        {},
-    )
-)
+PARAMETERS = st.sampled_from([
+    *("to", "recipient", "account", "amount", "url", "path", "file_id", "body", "query", "date", "password"),
+    *("name", "owner", "kind", "from", "limit", "old_text", "new_text"),
+])  # fmt: skip
+SCHEMAS = st.sampled_from([
+    TEXT, {"type": "number"}, {"type": "boolean"}, {"type": "array", "items": TEXT}, {},
+    {"anyOf": [TEXT, {"type": "null"}]}, {"enum": ["bob@example.org", "eve@evil.example"]},
+    {"type": "object", "properties": {"email": TEXT}},
+])  # fmt: skip
 
 
 @st.composite
@@ -113,18 +79,10 @@ def specs(
     effect = draw(st.sampled_from(get_args(Effect))) if declared else "write"
     trusted = draw(st.sampled_from(((), ("id",))))
     return ToolSpec(
-        draw(names),
-        draw(st.one_of(st.just(""), ODD)),
-        {"type": "object", "properties": properties},
-        effect,
-        idempotent=effect == "read",
-        declared=declared,
-        server=server,
-        roles=roles,
-        private=draw(st.booleans()),
-        trusted_fields=trusted,
-        output=draw(st.sampled_from((None, PEOPLE))),
-    )
+        *(draw(names), draw(st.one_of(st.just(""), ODD)), {"type": "object", "properties": properties}, effect),
+        idempotent=effect == "read", declared=declared, server=server, roles=roles, private=draw(st.booleans()),
+        trusted_fields=trusted, output=draw(st.sampled_from((None, PEOPLE))),
+    )  # fmt: skip
 
 
 @given(st.lists(specs(ODD, ODD), max_size=3, unique_by=lambda spec: spec.name))
@@ -148,21 +106,15 @@ def test_whatever_tools_are_called_the_page_says_what_is_declared_and_believes_n
             assert not (then.declared and spec.is_foreign)
 
 
-WORDS = st.sampled_from(
-    (
-        "Send 'hello' to bob@example.org.",
-        "Pay 50 EUR to GB29NWBK60161331926819, at most 60 in all.",
-        "Read a.txt and don't send anything to anybody.",
-        "Delete a.txt, then mail Ann Lee on 2026-05-04.",
-        "给bob@example.org发邮件,不要付款",
-    )
-)
-VALUES = st.sampled_from(
-    (
-        *("bob@example.org", "eve@evil.example", "GB29NWBK60161331926819", "a.txt", "hello", "Ann Lee", "2026-05-04"),
-        *(50, 70, True, "https://evil.example/x", "EUR", {"email": "eve@evil.example"}, ["eve@evil.example", "a.txt"]),
-    )
-)
+WORDS = st.sampled_from([
+    "Send 'hello' to bob@example.org.", "Pay 50 EUR to GB29NWBK60161331926819, at most 60 in all.",
+    "Read a.txt and don't send anything to anybody.", "Delete a.txt, then mail Ann Lee on 2026-05-04.",
+    "给bob@example.org发邮件,不要付款",
+])  # fmt: skip
+VALUES = st.sampled_from([
+    *("bob@example.org", "eve@evil.example", "GB29NWBK60161331926819", "a.txt", "hello", "Ann Lee", "2026-05-04"),
+    *(50, 70, True, "https://evil.example/x", "EUR", {"email": "eve@evil.example"}, ["eve@evil.example", "a.txt"]),
+])  # fmt: skip
 RESULT = ToolResult(json.dumps([{"name": "Ann Lee", "email": "ann@example.org", "id": "7"}]), structured=True)
 STRICT = {"allow": 0, "ask": 1, "deny": 2}
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from cli_world import cases
 
+from cases import rows
 from surefoot.cli.teller import Teller
 from surefoot.core.state.state import EMPTY
 from surefoot.journal.codec import decode
@@ -57,7 +57,7 @@ def no_catalogue(digest: str, version: int) -> Catalogue:
     raise NotImplementedError(f"{digest} of form {version}: the starts of runs have names")
 
 
-@pytest.mark.parametrize("case", cases("cli_lines"))
+@pytest.mark.parametrize("case", rows("cli_lines"))
 def test_each_event_has_its_line_and_of_two_models_it_says_whose(case: Mapping[str, Any]) -> None:
     """The lines of the last event of each case; some events have names above, others are as a journal holds them."""
     named = {"STARTED": STARTED, "DUAL": DUAL, "ALICE": ALICE, "TWO": TWO, "FETCHING": FETCHING}

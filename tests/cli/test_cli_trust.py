@@ -144,11 +144,7 @@ def test_only_the_user_part_of_an_address_is_a_password() -> None:
     assert without_password("http://a:b@c@h:1/v1#m@2 and x@y") == "http://h:1/v1#m@2 and x@y"
 
 
-@pytest.mark.parametrize(("hidden", "shown"), [
-    ("\u200b", "\\u200b"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029"), ("\ue000", "\\ue000"), ("\u0378", "\\u0378"),
-    ("\ud800", "\\ud800"), ("\U000e0041", "\\U000e0041"),
-    *((filler, f"\\u{ord(filler):04x}") for filler in "\u115f\u1160\u3164\uffa0"),
-])  # fmt: skip
+@cases("cli/trust")
 def test_what_shows_nothing_is_written_out(hidden: str, shown: str) -> None:
     assert visible(f"a{hidden}b 成绩 é") == f"a{shown}b 成绩 é"
 

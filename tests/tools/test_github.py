@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from served import never, serving
 
-from cases import each
+from cases import cases, each
 from surefoot import Agent, LoopConfig, MemoryJournal
 from surefoot.testing.models import ScriptedModel
 from surefoot.tools.call import LONGEST_ERROR
@@ -119,11 +119,7 @@ async def test_an_issue_that_is_a_pull_request_says_so(hub: Hub, call: Call) -> 
     assert "It is a pull request.\nState: open, draft" in told
 
 
-@pytest.mark.parametrize(("reference", "path"), [
-    *((text, "acme/logs/issues/7") for text in ("7", "#7", " #7 ", "GH-7", "007", "PR#7")),
-    *((text, "acme/logs/issues/7") for text in ("pr \t#7", "Pull  Request\n#7", "PR\u00a0#7", "PR 7")),
-    ("Other-1/some.repo_x#7", "Other-1/some.repo_x/issues/7"), ("other/...#7", "other/.../issues/7"),
-])  # fmt: skip
+@cases("tools/github")
 async def test_a_reference_is_taken_as_extraction_writes_it(hub: Hub, call: Call, reference: str, path: str) -> None:
     assert (await call(tools(hub)[0], number=reference)).is_error
     assert hub.paths == [f"/repos/{path}"]
@@ -180,17 +176,7 @@ class TestFailures:
         told = "There is no pull request other/repo#9, or it may not be read without a token."
         assert result == ToolResult(told, kind="error", error="parameter:404")
 
-    @pytest.mark.parametrize(("status", "left", "token", "told"), [
-        (401, "41", TOKEN, "127.0.0.1 does not accept the token for issue acme/logs#3."),
-        (401, "41", "", "The issue acme/logs#3 may not be read without a token."),
-        (403, "41", TOKEN, "The issue acme/logs#3 may not be read with this token."),
-        (410, "41", TOKEN, "There is no issue acme/logs#3, or it may not be read with this token."),
-        (503, "41", "", "127.0.0.1 answered 503 for issue acme/logs#3."),
-        (403, "0", "", f"{LIMIT} without a token: it resets at 2024-05-01 10:00:00 UTC."),
-        (429, "0", "", f"{LIMIT} without a token: it resets at 2024-05-01 10:00:00 UTC."),
-        (403, "0 and wait", TOKEN, f"{LIMIT} with this token: ask again in 60 s."),
-        (403, "more", "", f"{LIMIT} without a token: ask again in a minute."),
-    ])  # fmt: skip
+    @cases("tools/github")
     async def test_a_refusal_says_what_it_is_and_when_to_ask_again(
         self, hub: Hub, call: Call, *, status: int, left: str, token: str, told: str
     ) -> None:

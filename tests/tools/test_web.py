@@ -165,10 +165,6 @@ def test_open(address: str) -> None:
     assert refusal(ip_address(address)) == ""
 
 
-@each(("host", "is_it"), [
-    *((each, True) for each in ("localhost", "x.localhost", "127.0.0.1", "127.255.0.1", "127.1", "2130706433", "::1")),
-    *((each, False) for each in ("localhost.org", "notlocalhost", "10.0.0.1", "0.0.0.0", "fe80::1", "8.8.8.8")),
-    *((each, False) for each in ("", "1.2.3.4.5", "::g")),
-])  # fmt: skip
+@cases("tools/web")
 def test_which_hosts_are_this_machine(host: str, is_it: bool) -> None:
     assert is_this_machine(host) is is_it

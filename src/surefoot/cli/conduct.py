@@ -291,9 +291,6 @@ def _stdin() -> str:
         raise UsageError("stdin is not text in the encoding of this system; give it as UTF-8") from error
 
 
-# ------------------------------------------------------------------ before a person's eyes
-
-
 def driven(agent: Agent, work: Work, showing: Showing) -> Run:
     """Drive a run and show it. Ctrl-C and SIGTERM cancel it, and leave it resumable."""
 

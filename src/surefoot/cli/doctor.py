@@ -234,8 +234,6 @@ def doctor(
     raise typer.Exit(_UNUSABLE if broken else 0)
 
 
-# ------------------------------------------------------------------ the embedded model
-
 app = typer.Typer(help="The embedded model: fetch it, check that it is there.", no_args_is_help=True)
 
 

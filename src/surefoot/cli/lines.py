@@ -68,9 +68,6 @@ def listing(rows: Sequence[Sequence[str]], width: int) -> list[Line]:
     return [Line(_row(row, wide), "head" if row is _COLUMNS else "") for row in table]
 
 
-# ------------------------------------------------------------------ how a run stands
-
-
 def header(state: State, run: Run, started_at: str, events: int) -> list[Line]:
     """What `show` says before the steps: of several models, also what each has used."""
     lines = [Line(f"run {visible(state.run_id)} · {status_line(run)}", "head")]

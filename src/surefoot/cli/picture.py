@@ -95,8 +95,6 @@ class _Drawing:
         for node in layer:
             at[node] -= off
 
-    # ------------------------------------------------------------------ drawn
-
     def svg(self, title: str) -> str:
         width = round(max(self.width, cells(title) * _CELL) + 2 * _MARGIN)
         height = round(self.height + _HEAD + _MARGIN)

@@ -101,9 +101,6 @@ def plan_view(state: State, planning: Planning, standing: str, events: Sequence[
     return lines
 
 
-# ------------------------------------------------------------------ the plan that is asked for
-
-
 def planning_of(state: State, option: str) -> Planning:
     """The planning of a run. Raises `UsageError` for a run that has none."""
     if state.planning is None:

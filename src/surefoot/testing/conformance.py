@@ -57,9 +57,6 @@ def expand(value: Any) -> Any:  # Any: JSON
             return value
 
 
-# ------------------------------------------------------------------ replies
-
-
 def react_text(data: Case) -> Results:
     """Text or message -> calls, final, error, with the file's tools and the dialect `react`."""
     tools = [ToolSpec(name, "", _schema(given), effect="read") for name, given in data["tools"].items()]
@@ -123,9 +120,6 @@ def _schema(parameters: Mapping[str, str]) -> Case:
     }
     required = [name for name in parameters if not name.endswith("?")]
     return {"type": "object", "properties": properties, "required": required}
-
-
-# ------------------------------------------------------------------ tools, steps, references, conventions
 
 
 def symbiont_tool_profile(data: Case) -> Results:
@@ -262,9 +256,6 @@ async def _recall(case: Case) -> dict[str, str]:
         finally:
             await bridge.aclose()
     return {"error" if result.is_error else "output": result.content}
-
-
-# ------------------------------------------------------------------ the command
 
 
 KINDS: dict[str, Callable[[Case], Results]] = {
