@@ -120,9 +120,10 @@ class Live:
     def __init__(self, prior: Sequence[Recorded]) -> None:
         from opentelemetry import context, trace  # noqa: PLC0415  # an extra loads late
 
-        from surefoot.telling.spans import Spans  # noqa: PLC0415  # only a run that is watched pays for it
+        from surefoot.telling.span_records import nanoseconds  # noqa: PLC0415  # only a run that is watched pays for it
+        from surefoot.telling.spans import Spans  # noqa: PLC0415
 
-        self._trace = trace
+        self._trace, self._ns = trace, nanoseconds
         self._tracer = trace.get_tracer(names.SCOPE, schema_url=names.SCHEMA_URL)
         self._figures = _figures()
         self._around = context.get_current()
@@ -187,10 +188,10 @@ class Live:
         live.set_attributes(span.attributes)
         for event in span.events:
             if event.at >= self._since:
-                live.add_event(event.name, event.attributes, _nanoseconds(event.at))
+                live.add_event(event.name, event.attributes, self._ns(event.at))
         if span.failed:
             live.set_status(self._trace.Status(self._trace.StatusCode.ERROR, span.message or None))
-        live.end(_nanoseconds(span.end_s))
+        live.end(self._ns(span.end_s))
         self._begun.pop(span.span_id, None)
         if self._figures is not None:
             self._figures.take(
@@ -205,13 +206,7 @@ class Live:
         links = [trace.Link(trace.SpanContext(int(one, 16), int(other, 16), is_remote=True)) for one, other in places]
         kind = trace.SpanKind.CLIENT if span.kind == "client" else trace.SpanKind.INTERNAL
         start_s = max(span.start_s, self._since)
-        return self._tracer.start_span(span.name, context, kind, span.attributes, links, _nanoseconds(start_s))
-
-
-def _nanoseconds(at: float) -> int:
-    from surefoot.telling.span_records import nanoseconds  # noqa: PLC0415  # as in `Live`
-
-    return nanoseconds(at)
+        return self._tracer.start_span(span.name, context, kind, span.attributes, links, self._ns(start_s))
 
 
 class _Timed:

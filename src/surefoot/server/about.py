@@ -129,11 +129,11 @@ async def readyz(request: Request) -> Response:
     """It takes runs, and its journal answers."""
     site: Site = request.app.state.site
     if site.leaving.is_set():
-        return Problem("draining", retry_after_s=10).response("/readyz")
+        raise Problem("draining", retry_after_s=10)
     try:
         await site.store.list(RunFilter(), "", 1)
     except SurefootError as error:
-        return problem_of(error).response("/readyz")
+        raise problem_of(error) from error
     return answer({"status": "ok"})
 
 

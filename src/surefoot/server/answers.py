@@ -33,9 +33,12 @@ def own_version() -> str:
         return ""
 
 
-def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def answer(
+    value: object, status: int = 200, headers: Mapping[str, str] | None = None, *, is_replayed: bool = False
+) -> Response:
     """A value as JSON. It is never kept by whoever passes it on."""
-    return Response(dumped(value), status, {"Cache-Control": "no-store", **(headers or {})}, JSON_TYPE)
+    replayed = {"Idempotency-Replayed": "true"} if is_replayed else {}
+    return Response(dumped(value), status, {"Cache-Control": "no-store", **(headers or {}), **replayed}, JSON_TYPE)
 
 
 def dumped(value: object) -> bytes:

@@ -196,15 +196,12 @@ def invalid(error: ValidationError) -> Problem:
 
 
 _REF = "#/components/schemas/{model}"
+_OF_PROBLEM = {"type": "string", "title": "string", "status": "integer", "detail": "string", "instance": "string"}
 _PROBLEM = {
     "type": "object",
-    "required": ["type", "title", "status", "detail", "instance"],
+    "required": list(_OF_PROBLEM),
     "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "instance": {"type": "string"},
+        **{name: {"type": kind} for name, kind in _OF_PROBLEM.items()},
         "faults": {"type": "array", "items": {"type": "object"}},
     },
 }

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from surefoot.journal import codec
 from surefoot.server import about, follow, reads, say, shapes, starts
 from surefoot.server.answers import JSON_TYPE, KINDS, Problem, dumped, own_version, page_of
-from surefoot.server.api import Asked, Endpoint, Handle, Nothing, document
+from surefoot.server.api import Asked, Endpoint, Handle, Nothing, document, problem_of
 from surefoot.server.auth import Right
 from surefoot.server.door import Door, Names
 from surefoot.server.protocols import openai, responses
@@ -160,7 +160,7 @@ def app_of(site: Site, names: Names) -> Door:
     )
     app = Starlette(
         routes=[*(one.route() for one in (*ENDPOINTS, MCP)), *open_to_all],
-        exception_handlers={HTTPException: _unrouted},
+        exception_handlers={HTTPException: _unrouted, Problem: _refused},
     )
     app.router.redirect_slashes = False
     app.state.site = site
@@ -187,16 +187,13 @@ async def static(request: Request) -> Response:
     file = (STATIC / path).resolve()
     kind = _TYPES.get(file.suffix)
     if kind is None or not file.is_relative_to(STATIC) or not file.is_file():
-        return Problem("not_found", "the page has no such file").response(request.url.path)
+        raise Problem("not_found", "the page has no such file")
     return FileResponse(file, media_type=kind, headers=_FRESH)
 
 
 async def problem(request: Request) -> Response:
     """`/problems/NAME`."""
-    try:
-        return page_of(request.path_params["name"])
-    except Problem as unknown:
-        return unknown.response(request.url.path)
+    return page_of(request.path_params["name"])
 
 
 async def openapi(_request: Request) -> Response:
@@ -207,6 +204,10 @@ async def openapi(_request: Request) -> Response:
 @cache
 def _document() -> bytes:
     return dumped(document(ENDPOINTS, own_version()))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    return problem_of(error).response(request.url.path)
 
 
 async def _unrouted(request: Request, error: Exception) -> Response:

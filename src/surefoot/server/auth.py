@@ -20,10 +20,10 @@ from pydantic.dataclasses import dataclass as checked
 from surefoot.server.answers import TENANT, Problem
 from surefoot.types.errors import UsageError
 from surefoot.types.ports import RunSummary
+from surefoot.types.task import Author
 
 Right = Literal["read", "start", "approve", "cancel", "admin"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
-Author = Literal["person", "program", "model"]
 
 ALL_AGENTS = "*"
 MOST_WRONG = 10

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import orjson
 from starlette.responses import Response, StreamingResponse
 
 from surefoot.core.loop.replay import replay
@@ -152,8 +151,7 @@ async def show_state(asked: Asked[Moment, None]) -> Response:
     run, site = await run_of(asked), asked.site
     tale = await site.library.tale(Reading(site.store, run.run_id), _until(asked.query.at, run))
     view = state_of(tale, run.events, await site.library.inner(tale))
-    is_now = view.at == run.events
-    return answer({**_fields(view), **({"status": run.status} if is_now else {})})
+    return answer(replace(view, status=run.status) if view.at == run.events else view)
 
 
 async def show_plan(asked: Asked[PlanMoment, None]) -> Response:
@@ -223,7 +221,7 @@ async def compare_runs(asked: Asked[Two, None]) -> Response:
     a, b = await run_of(asked, asked.query.a), await run_of(asked, asked.query.b)
     first, second = [await Reading(asked.site.store, one.run_id).all() for one in (a, b)]
     found = await at_desk(asked, lambda: compare(first, second))
-    return answer({"a": run_json(a), "b": run_json(b), **_fields(found)})
+    return answer({"a": run_json(a), "b": run_json(b), "shared": found.shared, "pairs": found.pairs})
 
 
 async def show_blob(asked: Asked[Any, None]) -> Response:
@@ -288,7 +286,3 @@ def _until(at: int | None, run: RunSummary) -> int:
 
 def _next(reading: Reading, run: RunSummary) -> int | None:
     return reading.place if reading.place < run.events and not reading.wrong else None
-
-
-def _fields(view: object) -> dict[str, Any]:
-    return orjson.loads(dumped(view))

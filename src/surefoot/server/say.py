@@ -108,7 +108,7 @@ async def _say(asked: Asked[Any, Any], run: RunSummary, word: Word) -> Response:
     records, _ = await store.read_recorded(run.run_id, posted.seq, 1) if posted.seq >= 0 else ((), "")
     event = orjson.loads(encode(records[0].event)[0].decode("utf-8", "replace")) if records else None
     told = {"number": posted.number, "outcome": posted.outcome, "seq": posted.seq, "event": event}
-    return answer(told, headers=_replayed(is_replayed=is_replayed))
+    return answer(told, is_replayed=is_replayed)
 
 
 async def wait_until_heard(asked: Asked[Any, Any], run: RunSummary, word: Word) -> tuple[Posted, bool]:
@@ -146,8 +146,4 @@ async def _post(asked: Asked[Any, Any], run: RunSummary, word: Word) -> tuple[Po
 def _later(run: RunSummary, posted: Posted, *, is_replayed: bool) -> Response:
     location = {"Location": f"/v1/runs/{run.run_id}/words/{posted.number}"}
     told = {"number": posted.number, "outcome": posted.outcome}
-    return answer(told, 202, {**location, **_replayed(is_replayed=is_replayed)})
-
-
-def _replayed(*, is_replayed: bool) -> dict[str, str]:
-    return {"Idempotency-Replayed": "true"} if is_replayed else {}
+    return answer(told, 202, location, is_replayed=is_replayed)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from typing_extensions import TypedDict
 
+from surefoot.core.text.json import as_list, as_object, at
 from surefoot.server.answers import OWN_LABELS
 from surefoot.server.api import Exact
 from surefoot.telling.compare import Pair
@@ -45,21 +46,15 @@ Labels = Annotated[dict[LabelName, Short], Field(max_length=32), AfterValidator(
 
 def _knows(kind: type) -> BeforeValidator:
     """Refuse fields that a type of ours does not have; pydantic would pass over them."""
-    known = {one.name for one in fields(kind)}
 
     def look(value: object) -> object:
-        for one in (value, *(_documents(value) if kind is TaskContext else ())):
-            names = known if one is value else {field.name for field in fields(ContextDocument)}
-            if isinstance(one, Mapping) and (unknown := cast("Mapping[str, object]", one).keys() - names):
+        documents = as_list(at(value, "documents")) or () if kind is TaskContext else ()
+        for one, of in ((value, kind), *((document, ContextDocument) for document in documents)):
+            if unknown := (as_object(one) or {}).keys() - {field.name for field in fields(of)}:
                 raise ValueError(f"unknown field {min(unknown)!r}")
         return value
 
     return BeforeValidator(look)
-
-
-def _documents(context: object) -> list[object]:
-    found = cast("Mapping[str, object]", context).get("documents") if isinstance(context, Mapping) else None
-    return cast("list[object]", found) if isinstance(found, list) else []
 
 
 class Given(Exact):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, suppress
 
 import orjson
 from starlette.responses import Response
@@ -59,18 +59,12 @@ class EventStream(Response):
         self._speak = speak
         self._place = place
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it, if there is a place for it. Whatever ends it, nothing of it is left running."""
-        with ExitStack() as held:
-            try:
-                held.enter_context(self._place)
-            except Problem as problem:
-                await problem.response(scope["path"])(scope, receive, send)
-            else:
-                await self._stream(receive, send)
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it. Raises `Problem` where there is no place for it; whatever ends it, nothing of it is left running."""
+        with self._place:
+            await self._stream(receive, send)
 
     async def _stream(self, receive: Receive, send: Send) -> None:
-
         async def write(data: bytes) -> None:
             await send({"type": "http.response.body", "body": data, "more_body": True})
 

@@ -170,5 +170,4 @@ async def _earlier_run(asked: Asked[Any, Any], run_id: str, request: str, at: in
 
 
 def _answer(run: RunSummary, *, is_replayed: bool) -> Response:
-    replayed = {"Idempotency-Replayed": "true"} if is_replayed else {}
-    return answer(run_json(run), 202, {"Location": f"/v1/runs/{run.run_id}", **replayed})
+    return answer(run_json(run), 202, {"Location": f"/v1/runs/{run.run_id}"}, is_replayed=is_replayed)

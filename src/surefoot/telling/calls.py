@@ -63,8 +63,7 @@ def call_rows(pen: Pen, state: State, event: OfCall, took_s: float) -> list[Row]
 def shown_call(call: Call) -> tuple[str, str]:
     """Its arguments as JSON, and what it gave, as clients see them; what fetches references has no credentials then."""
     given = call.result.content if call.result is not None else ""
-    arguments, content = json_text(visible_members(call.arguments)), visible(given)
-    return (redacted(arguments), redacted(content)) if call.id.startswith(_PREFETCHED) else (arguments, content)
+    return _show(call, json_text(visible_members(call.arguments))), _show(call, visible(given))
 
 
 def _what(call: Call) -> tuple[Said, Said]:
@@ -78,7 +77,7 @@ def call_text(call: Call) -> str:
 
 def _show(call: Call, text: str) -> str:
     """A text of a call; what a task refers to may hold credentials, so those calls show none."""
-    return redacted(text) if call.id.startswith("0.") else text
+    return redacted(text) if call.id.startswith(_PREFETCHED) else text
 
 
 def _arguments(pen: Pen, call: Call) -> Details:

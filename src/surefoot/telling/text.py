@@ -18,6 +18,7 @@ import orjson
 
 from surefoot.core.state.turn import Call
 from surefoot.core.text import json_text
+from surefoot.core.text.json import plain
 from surefoot.types.messages import Usage
 
 Style = Literal["", "head", "dim", "call", "result", "good", "warn", "bad"]
@@ -191,10 +192,6 @@ def json_line(value: object, run_id: str = "") -> str:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, frozenset):
-        return sorted(cast("frozenset[str]", value))  # the sets of events hold words
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[object, object]", value))  # orjson knows dicts only
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value) if not field.name.startswith("_")}
-    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+    return plain(value)

@@ -81,14 +81,10 @@ class Conversation(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand the request to the SDK, which asks back here; its body is read as that of any other."""
         limits = self._asked.site.limits
-        try:
-            body = [await body_of(self._asked.request, limits.body, limits.idle_s)]
-            self._reply = Reply(self._asked, body[0], send)
-            if await self._reply.is_filled_in():
-                await Response(status_code=202)(scope, receive, send)
-                return
-        except Problem as problem:
-            await problem.response(scope["path"])(scope, receive, send)
+        body = [await body_of(self._asked.request, limits.body, limits.idle_s)]
+        self._reply = Reply(self._asked, body[0], send)
+        if await self._reply.is_filled_in():
+            await Response(status_code=202)(scope, receive, send)
             return
 
         async def receive_body() -> Message:
