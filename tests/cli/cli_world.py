@@ -21,6 +21,16 @@ from surefoot.cli import main
 __all__ = ("ChatServer", "calls", "chat_server", "says")  # which tests have from here too
 
 
+SCORES = '''
+import surefoot
+
+@surefoot.tool(effect="read")
+def exam_score(name: str) -> int:
+    """Exam score of one student."""
+    return {"Alice": 90, "小明": 81}[name]
+'''
+
+
 @dataclass(frozen=True)
 class Ended:
     """What a command left: its exit code and what it printed."""

@@ -257,13 +257,6 @@ def test_what_options_say_about_plans(tmp_path: Path) -> None:
     assert made.budget.max_steps == 50
 
 
-def test_help_offers_the_options_of_plans(surefoot: Command) -> None:
-    helped = surefoot("run", "--help").out
-    assert all(f"--{name}" in helped for name in ("approve-plan", "review-plan", "max-replans", "max-parallel"))
-    assert "--outcome" in surefoot("approve", "--help").out
-    assert "--svg" in surefoot("show", "--help").out
-
-
 @pytest.mark.usefixtures("folder")
 def test_a_ceiling_of_replans_holds_and_can_be_raised(surefoot: Command) -> None:
     done = planned(surefoot, *REPAIRED, says("Stopped."), options=("--max-replans", "0"))

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from cli_world import ChatServer, Command, Ended, Json, calls, chat_server, run_id_in, says
+from cli_world import SCORES, ChatServer, Command, Ended, Json, calls, chat_server, run_id_in, says
 
 from cases import cases
 from surefoot.cli.options import Options
@@ -15,14 +15,6 @@ from surefoot.journal.memory import MemoryJournal
 from surefoot.types.errors import UsageError
 from surefoot.types.task import Task
 
-SCORES = '''
-import surefoot
-
-@surefoot.tool(effect="read")
-def exam_score(name: str) -> int:
-    """Exam score of one student."""
-    return {"Alice": 90}[name]
-'''
 INSTRUCTION = says(
     "<deep_thinking>She sat it.</deep_thinking><instruction>Look up\nAlice's score</instruction><input>Alice</input>"
 )
@@ -48,7 +40,7 @@ DUAL = State(
 
 @pytest.fixture(autouse=True)
 def scores(tmp_path: Path) -> None:
-    (tmp_path / "scores.py").write_text(SCORES)
+    (tmp_path / "scores.py").write_text(SCORES, encoding="utf-8")
 
 
 def with_scores(surefoot: Command, *options: str) -> Ended:

@@ -41,6 +41,9 @@ on_limit_reached = "Escalate"
 [pre_hydration]
 custom_patterns = [{ref_type = "jira", pattern = "[A-Z]+-[0-9]+"}]
 resolution_tools = {jira = {tool = "look_up", argument = "key"}}
+[conventions]
+files = ["AGENTS.md"]
+store = "facts.db"
 """
 
 
@@ -63,6 +66,9 @@ def test_a_file_sets_each_part_of_the_configuration(settings: Path) -> None:
     assert config.step_iteration == StepIterationConfig(on_limit_reached=LimitAction.Escalate)
     assert config.pre_hydration is not None
     assert config.pre_hydration.custom_patterns[0].ref_type == "jira"
+    made = config.conventions
+    assert made is not None
+    assert (made.root, made.files, made.store) == (".", ("AGENTS.md",), "facts.db")
     assert config.max_rounds == LoopConfig().max_rounds
 
 
@@ -171,12 +177,6 @@ def test_what_a_profile_dropped_is_one_line_with_counts_and_its_warnings(surefoo
     assert "- file_read  cap: " in shown
 
 
-def test_no_verified_tool_among_those_given_leaves_none(surefoot: Command) -> None:
-    with chat_server(says("hi")) as chat:
-        surefoot("run", "--model", chat.model, "--verified-only", "x")
-    assert offered(chat.bodies[0]) == set()
-
-
 def test_prefetch_fetches_what_the_task_names_before_the_first_request(surefoot: Command, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("the password of the day is heron")
     with chat_server(says("heron")) as chat:
@@ -251,14 +251,6 @@ def test_the_page_shows_a_file_that_can_be_read(settings: Path) -> None:
     for block in blocks:
         settings.write_text(block, encoding="utf-8")
         assert config_in(settings) != LoopConfig()
-
-
-def test_conventions_have_a_table_of_their_own(tmp_path: Path) -> None:
-    path = tmp_path / "surefoot.toml"
-    path.write_text('[conventions]\nfiles = ["AGENTS.md"]\nstore = "facts.db"\n', encoding="utf-8")
-    made = config_in(path).conventions
-    assert made is not None
-    assert (made.root, made.files, made.store) == (".", ("AGENTS.md",), "facts.db")
 
 
 MODEL = "http://127.0.0.1:9/v1#m"
