@@ -45,6 +45,20 @@ async def exam_score(name: str) -> int:
     return {"Alice": 90, "Bob": 81}[name]
 
 
+@tool(effect="read")
+async def look() -> str:
+    """Look, for ever."""
+    await asyncio.Event().wait()
+    return ""
+
+
+@tool(timeout_s=0.01)
+async def pay(amount: int) -> str:
+    """Pay, for longer than there is time."""
+    await asyncio.Event().wait()
+    return str(amount)
+
+
 def never(spec_of: Tool) -> Tool:
     """The same tool as the model knows it; running it breaks the test."""
 
@@ -128,12 +142,6 @@ async def test_reads_side_by_side_end_in_the_recorded_order(tmp_path: Path) -> N
 
 
 async def test_a_doubt_and_what_a_person_said_are_played(tmp_path: Path) -> None:
-    @tool(timeout_s=0.01)
-    async def pay(amount: int) -> str:
-        """Pay."""
-        await asyncio.Event().wait()
-        return str(amount)
-
     async def settled(agent: Agent) -> Run:
         run = await agent.run(TASK)
         assert (run.status, run.reason) == ("paused", "in_doubt")
@@ -148,13 +156,8 @@ async def test_a_probe_is_played(tmp_path: Path) -> None:
     async def was_paid(amount: int) -> str:
         return f"paid {amount} before"
 
-    @tool(probe=was_paid, timeout_s=0.01)
-    async def pay(amount: int) -> str:
-        """Pay."""
-        await asyncio.Event().wait()
-        return str(amount)
-
-    assert (await both(tmp_path / "c", [calls(("pay", {"amount": 5})), "Paid."], [pay], once)).status == "completed"
+    asked = tool(pay, probe=was_paid, timeout_s=0.01)
+    assert (await both(tmp_path / "c", [calls(("pay", {"amount": 5})), "Paid."], [asked], once)).status == "completed"
 
 
 async def test_forks_long_results_failures_and_what_was_learnt_are_played(tmp_path: Path) -> None:
@@ -203,12 +206,6 @@ async def test_the_turns_of_a_conversation_are_played(tmp_path: Path) -> None:
 
 async def test_the_end_by_time_comes_at_the_recorded_time(tmp_path: Path) -> None:
     config = LoopConfig(budget=Budget(max_seconds=0.2, reserve=0.5))
-
-    @tool(effect="read")
-    async def look() -> str:
-        """Look."""
-        await asyncio.Event().wait()
-        return ""
 
     run = await both(tmp_path / "c", [calls(("look", {})), "It takes too long."], [look], once, config=config)
     assert (run.status, run.reason) == ("completed_partial", "time")
@@ -286,27 +283,16 @@ def changed_score(description: str = "Score of one student, in points.") -> Tool
     return Changed()
 
 
-@pytest.mark.parametrize(
-    ("how", "told"),
-    [
-        (
-            {"instructions": "Be brief."},
-            "what the model is shown in step 1 of the run of “What is the sum .*system prom",
-        ),
-        ({"tools": [changed_score()]}, "the tool exam_score was .*Exam score of one.*, is .*Score of one student, in"),
-        ({"config": LoopConfig(tool_result_chars=200)}, None),
-        (
-            {"config": LoopConfig(budget=Budget(max_steps=1))},
-            "record 8 of the run of .* was 'ModelReplied {.*, is 'RunEnded {.*steps",
-        ),
-        ({"call_mode": "text"}, "no run was recorded with .* in call mode text, only with .*call mode native"),
-        ({"reasoner": "mono"}, "was recorded with reasoner 'react' and solo .*, not with reasoner 'mono' and"),
-    ],
-    ids=["instructions", "tool", "nothing that shows", "budget", "mode", "reasoner"],
-)
-async def test_an_agent_that_does_something_else_is_told_what(
-    tmp_path: Path, how: dict[str, Any], told: str | None
-) -> None:
+@pytest.mark.parametrize(("how", "told"), [
+    ({"instructions": "Be brief."}, "what the model is shown in step 1 of the run of “What is the sum .*system prom"),
+    ({"tools": [changed_score()]}, "the tool exam_score was .*Exam score of one.*, is .*Score of one student, in"),
+    ({"config": LoopConfig(tool_result_chars=200)}, None),  # nothing that shows
+    ({"config": LoopConfig(budget=Budget(max_steps=1))},
+     "record 8 of the run of .* was 'ModelReplied {.*, is 'RunEnded {.*steps"),
+    ({"call_mode": "text"}, "no run was recorded with .* in call mode text, only with .*call mode native"),
+    ({"reasoner": "mono"}, "was recorded with reasoner 'react' and solo .*, not with reasoner 'mono' and"),
+], ids=["instructions", "tool", "nothing that shows", "budget", "mode", "reasoner"])  # fmt: skip
+async def test_an_agent_that_does_something_else_is_told(tmp_path: Path, how: dict[str, Any], told: str | None) -> None:
     await recorded(tmp_path / "c")
     if told is None:
         assert (await played(tmp_path / "c", **how)).status == "completed"
@@ -372,12 +358,6 @@ async def test_other_tasks_more_runs_other_models_and_no_file_are_told(tmp_path:
 
 
 async def test_where_the_recorded_run_was_broken_off_a_played_one_does_not_go_on(tmp_path: Path) -> None:
-    @tool(effect="read")
-    async def look() -> str:
-        """Look."""
-        await asyncio.Event().wait()
-        return ""
-
     async def broken_off(agent: Agent) -> None:
         running = agent.stream(TASK)
         async for item in running:
@@ -579,11 +559,18 @@ TASK = "Hi"
 GIVEN = ("-q", "-p", "surefoot.testing.pytest_plugin", "-W", "error")
 
 
-def run_pytest(folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_pytest(folder: Path, *options: str, **environment: str) -> str:
+    """What it said at its end."""
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME", "TMPDIR")}
     alone = {**kept, **environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     program = "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"
-    return ran(program, *GIVEN, *options, folder=folder, environment=alone)
+    return ran(program, *GIVEN, *options, folder=folder, environment=alone).stdout
+
+
+def recording(folder: Path, word: str = "hello") -> str:
+    """What it said of the tests in a folder, recorded on a model that says one word."""
+    with chat_server(lambda _: says(word)) as chat:
+        return run_pytest(folder, "--surefoot-record", OPENAI_BASE_URL=chat.url, OPENAI_API_KEY=KEY)
 
 
 @pytest.mark.slow
@@ -594,20 +581,17 @@ def test_the_fixture_records_when_it_is_asked_to_and_plays_otherwise(tmp_path: P
     without = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert "3 failed" in without.stdout, without.stdout
     assert "record it with: pytest --surefoot-record 'test_it.py::test_words[c]'" in without.stdout
-    with chat_server(lambda _: says("hello")) as chat:
-        done = run_pytest(tmp_path, "--surefoot-record", OPENAI_BASE_URL=chat.url, OPENAI_API_KEY=KEY)
-        assert done.returncode == 0, done.stdout
+    assert "3 passed" in recording(tmp_path)
     kept = sorted(path.name for path in (tmp_path / "cassettes").iterdir())
     assert len(kept) == 3
     assert kept[0].startswith("test_it.TestMore.test_caught-")
     assert kept[1].startswith("test_it.test_words[a_b]-")
     assert kept[2] == "test_it.test_words[c].journal"
-    again = run_pytest(tmp_path)
-    assert again.returncode == 0, again.stdout
+    assert "3 passed" in run_pytest(tmp_path)
     file.write_text(TESTS.replace('TASK = "Hi"', 'TASK = "Hello"'))
     caught = run_pytest(tmp_path)
-    assert "1 failed, 2 passed" in caught.stdout, caught.stdout
-    assert "no (further) run of the task “Hello”" in caught.stdout
+    assert "1 failed, 2 passed" in caught, caught
+    assert "no (further) run of the task “Hello”" in caught
 
 
 HIDDEN = """
@@ -654,18 +638,15 @@ TASK = "Hi"
 def test_neither_skip_nor_xfail_hides_a_miss(tmp_path: Path) -> None:
     file = tmp_path / "test_it.py"
     file.write_text(HIDDEN)
-    with chat_server(lambda _: says("hello")) as chat:
-        done = run_pytest(tmp_path, "--surefoot-record", OPENAI_BASE_URL=chat.url, OPENAI_API_KEY=KEY)
-    assert "2 skipped, 1 xfailed, 2 xpassed" in done.stdout, done.stdout
+    assert "2 skipped, 1 xfailed, 2 xpassed" in recording(tmp_path)
     cassettes = {path.name.split(".")[1] for path in (tmp_path / "cassettes").iterdir()}
     assert len(cassettes) == 5
-    again = run_pytest(tmp_path)
-    assert "2 skipped, 1 xfailed, 2 xpassed" in again.stdout, again.stdout
+    assert "2 skipped, 1 xfailed, 2 xpassed" in run_pytest(tmp_path)
     file.write_text(HIDDEN.replace('TASK = "Hi"', 'TASK = "Hello"'))
     hidden = run_pytest(tmp_path)
-    assert "3 failed, 1 xpassed, 2 errors" in hidden.stdout, hidden.stdout
-    assert hidden.stdout.count("no (further) run of the task “Hello”") >= 3
-    assert "the run of “Hi” was recorded and is not played" in hidden.stdout
+    assert "3 failed, 1 xpassed, 2 errors" in hidden, hidden
+    assert hidden.count("no (further) run of the task “Hello”") >= 3
+    assert "the run of “Hi” was recorded and is not played" in hidden
 
 
 ALIKE = """
@@ -686,27 +667,14 @@ class Testmore(TestMore):
 
 
 @pytest.mark.slow
-def test_two_tests_share_no_cassette(tmp_path: Path) -> None:
+def test_two_tests_share_no_cassette_and_one_that_fails_while_it_is_recorded_keeps_its_own(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(ALIKE)
-    with chat_server(lambda _: says("hello")) as chat:
-        done = run_pytest(tmp_path, "--surefoot-record", OPENAI_BASE_URL=chat.url, OPENAI_API_KEY=KEY)
-    assert done.returncode == 0, done.stdout
+    assert "6 passed" in recording(tmp_path)
     names = {path.name.lower() for path in (tmp_path / "cassettes").iterdir()}
     assert len(names) == 6
     assert "test_it.test_words[a.b].journal" in names
-    again = run_pytest(tmp_path)
-    assert again.returncode == 0, again.stdout
-
-
-@pytest.mark.slow
-def test_a_test_that_fails_while_it_is_recorded_keeps_its_cassette(tmp_path: Path) -> None:
-    file = tmp_path / "test_it.py"
-    file.write_text(ALIKE)
-    for word in ("hello", "good bye"):
-        with chat_server(lambda _, word=word: says(word)) as chat:
-            done = run_pytest(tmp_path, "--surefoot-record", OPENAI_BASE_URL=chat.url, OPENAI_API_KEY=KEY)
-        assert ("6 failed" in done.stdout) == (word == "good bye"), done.stdout
-    assert run_pytest(tmp_path).returncode == 0
+    assert "6 failed" in recording(tmp_path, "good bye")
+    assert "6 passed" in run_pytest(tmp_path)
 
 
 async def test_a_guarded_run_is_played_on_another_day(tmp_path: Path) -> None:
@@ -745,8 +713,6 @@ def test_plans_and_agents_that_are_asked_play_from_a_cassette(tmp_path: Path, ki
         given = model(cassette, "test:a", calls(("helper", {"task": "add"})), "the answer")
         return cassette.agent(given, [inner.as_tool("helper", "Adds.")]).run_sync("Add").answer
 
-    for _ in "12":
-        with Cassette(
-            tmp_path / "one.journal", record=not (tmp_path / "one.journal").exists(), patience_s=1
-        ) as cassette:
+    for record in (True, False):
+        with Cassette(tmp_path / "one.journal", record=record, patience_s=1) as cassette:
             assert asked(cassette) == "the answer"
