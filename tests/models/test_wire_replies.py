@@ -302,6 +302,32 @@ def test_what_a_call_carries_is_sent_back_to_its_model_alone() -> None:
     assert [one.get("extra_content") for one in sent] == [signed, None]
 
 
+def test_details_of_reasoning_are_sent_back_to_their_model_alone_as_they_came() -> None:
+    thought: Json = {"type": "reasoning.text", "text": "Add them.", "index": 0, "signature": "S"}
+    sealed: Json = {"type": "reasoning.encrypted", "data": "D", "id": "c1", "index": 1}
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+    pieces: list[Json] = [
+        {"reasoning_details": [{**thought, "text": "Add ", "signature": None}]},
+        {"reasoning_details": [{**thought, "text": "them."}]},
+        {"reasoning_details": [sealed]},
+        {"content": None, "tool_calls": [call]},
+    ]
+    wire = OpenAIChat("google/gemini-3-flash")
+    streamed, whole = wire.stream(None), wire.stream(None)
+    for piece in pieces:
+        streamed.feed({"choices": [{"delta": piece, "finish_reason": None}]})
+    streamed.feed({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]})
+    message = {"content": None, "tool_calls": [call], "reasoning_details": [thought, sealed]}
+    whole.feed_whole({"choices": [{"message": message, "finish_reason": "tool_calls"}]})
+    for reply in (streamed, whole):
+        said = reply.message(10, ModelSettings())
+        history = (ModelMessage("user", "Add."), said, ModelMessage("tool", "1", call_id="c1"))
+        for model, details in ((wire, [thought, sealed]), (OpenAIChat("another"), None)):
+            sent = orjson.loads(model.body(ModelRequest("", history)))["messages"][1]
+            assert sent.get("reasoning_details") == details
+            assert sent["tool_calls"][0]["id"] == "c1"
+
+
 def test_who_wants_reasoning_back_gets_the_field_with_each_message() -> None:
     wire = OpenAIChat("deepseek")
     said = [ModelMessage("assistant", "a", reasoning="hm", model="deepseek"), ModelMessage("assistant", "b", model="x")]

@@ -4,7 +4,6 @@ What an endpoint is known not to take (its traits, spec/react.md, section 2) is 
 nowhere else.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +21,6 @@ from surefoot.types.tools import ToolSpec
 _SYSTEM_NAMES = {"developer": "developer", "user": "user", "no": "user"}
 _SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 _NULL_CONTENT: dict[str, str | None] = {"empty": "", "blank": " "}
-_DATE = re.compile(r"(?:[-@:]v?\d{4}[\d-]*)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,21 +154,24 @@ def _encode(
             ]
         return write({"role": role if message.role == "system" else "user", "content": content})
     fields: Json = {"role": "assistant", "content": message.content}
-    if message.calls:
-        fields["content"] = message.content or null
-        made: list[Json] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": wire.arguments_text(call)}}
-            for call in message.calls
-        ]
-        fields["tool_calls"] = made
-        for kept in message.opaque:  # what a model has to get back with its call: Gemini's signature of a thought
-            at = whole(kept.get("position"))
-            if at < len(made) and kept.get("origin") == f"openai_chat {model}":
-                made[at]["extra_content"] = kept.get("item")
+    made: list[Json] = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": wire.arguments_text(call)}}
+        for call in message.calls
+    ]
+    if made:
+        fields |= {"content": message.content or null, "tool_calls": made}
     elif null:  # an endpoint that refuses empty content refuses it everywhere
         fields["content"] = message.content or null
+    for kept in message.opaque:  # what its model has to get back
+        at, item = whole(kept.get("position")), mapping(kept.get("item"))
+        if kept.get("origin") != f"openai_chat {model}":
+            continue
+        if _DETAILS in item:
+            fields |= item
+        elif at < len(made):
+            made[at]["extra_content"] = item
     if echo:  # who wants it wants it of every message
-        fields[echo] = message.reasoning if _is_same_model(message.model, model) else ""
+        fields[echo] = message.reasoning if wire.is_same_model(message.model, model) else ""
     return write(fields)
 
 
@@ -180,13 +181,6 @@ def _part(one: Attachment, data: str) -> Json:
     if one.trait == AUDIO:
         return {"type": "input_audio", "input_audio": {"data": data, "format": _SOUNDS[one.media_type]}}
     return {"type": "file", "file": {"filename": one.name, "file_data": wire.file_url(one, data)}}
-
-
-def _is_same_model(reported: str, asked: str) -> bool:
-    """Servers report a name with a date behind it, or leave out the vendor before the slash."""
-    reported, asked = reported.rpartition("/")[2].lower(), asked.rpartition("/")[2].lower()
-    asked = asked.removesuffix("-latest")
-    return bool(reported) and reported.startswith(asked) and bool(_DATE.match(reported, len(asked)))
 
 
 def _refused_message(message: str, sent: Json, traits: messages.Traits) -> tuple[str, str] | None:
@@ -252,6 +246,11 @@ class _GrowingCall:
         return bool(arguments) and (name != self.name or read(arguments) is not None)
 
 
+_DETAILS = "reasoning_details"
+"""What OpenRouter gives of a model's reasoning, in any vendor's form; Gemini 3 refuses its calls without it."""
+
+_IN_PIECES = {"reasoning.text": "text", "reasoning.summary": "summary"}  # what a stream cuts, and where
+
 _BROKEN_OFF = ("error", "insufficient_system_resource")
 """Finish reasons, of OpenRouter and of DeepSeek, after which what was said is no whole reply."""
 
@@ -266,6 +265,7 @@ class ChatReply(wire.ReplyStream):
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
         self._calls: list[_GrowingCall] = []
+        self._details: list[Json] = []
         self._finish = ""
         self._told: Json = {}  # model, id and usage
 
@@ -305,6 +305,8 @@ class ChatReply(wire.ReplyStream):
         content, reasoning = "".join(self._text), "".join(self._reasoning)
         extras = ((at, call.extra) for at, call in enumerate(self._calls) if call.extra)
         opaque = [wire.opaque_item(self._origin, at, extra) for at, extra in extras]
+        if self._details:
+            opaque.append(wire.opaque_item(self._origin, 0, {_DETAILS: self._details}))
         told = partial(wire.reply_message, self._told, content, reasoning, calls, opaque=opaque)
         return told(finish=finish, sent=sent_bytes, settings=settings)
 
@@ -324,6 +326,8 @@ class ChatReply(wire.ReplyStream):
             thought = thought or text(delta.get("reasoning_content")) or text(delta.get("reasoning"))
             if refusal := text(delta.get("refusal")):
                 self._refusal.append(refusal)
+            for one in items(delta.get(_DETAILS)):
+                self._detail(mapping(one), is_whole=is_whole)
         if thought:
             self._reasoning.append(thought)
             self.emit(messages.ReasoningDelta(thought))
@@ -355,6 +359,15 @@ class ChatReply(wire.ReplyStream):
                     call.arguments.append(arguments)
                 else:
                     call.whole = arguments
+
+    def _detail(self, piece: Json, *, is_whole: bool) -> None:
+        last = self._details[-1] if self._details and not is_whole else {}
+        name = _IN_PIECES.get(text(piece.get("type")))
+        if name and all(piece.get(one) == last.get(one) for one in ("type", "index")):
+            told = {one: value for one, value in piece.items() if value is not None}
+            self._details[-1] = last | told | {name: text(last.get(name)) + text(piece.get(name))}
+        else:
+            self._details.append(piece)
 
     def _call_for(self, key: object, call_id: str, name: str) -> _GrowingCall | None:
         """The call that a piece belongs to; `None` when it begins another.

@@ -1,5 +1,6 @@
 """What the wires have in common: each is pure, keeps what stays the same in its requests, and reads without trust."""
 
+import re
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ FINISH: Final[Mapping[str, FinishReason]] = {  # as all wires call it
     ),
     **dict.fromkeys(("content_filter", "refusal"), "content_filter"),
 }
+_DATE = re.compile(r"(?:[-@:]v?\d{4}[\d-]*)?$")
 MOST_STOPS = 4  # what OpenAI's wire allows
 _CHARACTERS_A_TOKEN = 4  # the usual rule of thumb, for servers that tell no usage
 _KEPT_FORMS = 8
@@ -298,6 +300,13 @@ def _kinds_in(value: object) -> Iterator[str]:
 def opaque_item(origin: str, position: int, item: Json) -> Mapping[str, object]:
     """Something for `ModelMessage.opaque`. `position`: how many visible items of the reply stood before it."""
     return {"origin": origin, "position": position, "item": item}
+
+
+def is_same_model(reported: str, asked: str) -> bool:
+    """Servers report a name with a date behind it, or leave out the vendor before the slash."""
+    reported, asked = reported.rpartition("/")[2].lower(), asked.rpartition("/")[2].lower()
+    asked = asked.removesuffix("-latest")
+    return bool(reported) and reported.startswith(asked) and bool(_DATE.match(reported, len(asked)))
 
 
 def with_opaque(visible: list[bytes], message: ModelMessage, origin: str) -> bytes:
