@@ -10,11 +10,10 @@ from itertools import product
 from typing import Any, cast
 
 import anyio
-import orjson
 import pytest
 
 from cases import cases
-from scenes import Row, play, said, scenes
+from scenes import Row, play, said, scenes, text_of
 from staged import (
     ALLOW,
     BILL,
@@ -42,13 +41,11 @@ from surefoot.telling.why import why
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.tools.function import tool
-from surefoot.types.config import Budget
 from surefoot.types.errors import ConfigError, ModelUnreachable, UsageError
 from surefoot.types.events import CallEnded, CallJudged, ModelReplied, RunStarted
 from surefoot.types.guard import Condition, GuardConfig, HypothesisBranch, SecurityConstraint
 from surefoot.types.guard_events import BranchCommitted, BranchRejected, HypothesesMade, SpeculationEvent
 from surefoot.types.messages import CallMode, ModelRequest
-from surefoot.types.plan import PlanStep
 from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
@@ -114,18 +111,26 @@ async def test_what_comes_of_ways_to_go_on(row: Row) -> None:
     trees = tuple(tree_of(one) for one in row["trees"])
     commit = cast("Answer", said(row["commit"], {}))
     model = model_of(tuple(said(line, {}) for line in row["said"]), trees, commit)
-    played = await play(row, World, model=model)
+    barred = Condition("transact", forbidden_targets=(*row.get("never", ()),), max_amount=row.get("at_most"))
+    limits = (SecurityConstraint("limit", "forbid", "a limit", barred),) if {"never", "at_most"} & set(row) else ()
+    guard: Row = {**row["config"]["guard"], "constraints": limits}
+    played = await play({**row, "config": {**row["config"], "guard": guard}}, World, model=model)
     made = [one for one in played.events if isinstance(one, HypothesesMade)]
     seen = {
         "dropped": [one.dropped for one in made],
         "branches": [[each.tool_name for each in one.tree.branches] for one in made],
         "trees_made": len(made),
         "out": [[one.branch_id, one.rule] for one in played.events if isinstance(one, BranchRejected)],
+        "first_out": [[one.branch_id, one.rule] for one in played.events if isinstance(one, BranchRejected)][:1],
+        "of_steps": list(dict.fromkeys(one.tree.step_id for one in made)),
         "results": sum(message.role == "tool" for message in model.requests[-1].messages),
+        "advised": [text_of(one).count("[Recommended next]") for one in model.requests if not stage_of(one)],
     }
     assert {name: seen[name] for name in seen if name in row} == {name: row[name] for name in seen if name in row}
     taken = [one.decision.selected_branch_id for one in played.events if isinstance(one, BranchCommitted)]
     assert taken[: len(row.get("taken", ()))] == row.get("taken", [])
+    first = next(one for one in model.requests if not stage_of(one)) if "advice" in row else None
+    assert first is None or first.messages[-1].content.startswith(row["advice"])
     for stage, times in row.get("stages_asked", {}).items():
         assert sum(stage_of(request) == stage for request in model.requests) == times
 
@@ -150,34 +155,6 @@ async def test_with_speculation_off_not_a_byte_changes() -> None:
 # --- guidance
 
 
-@pytest.mark.parametrize("mode", ["native", "schema", "text"])
-async def test_the_branch_is_recommended_and_what_the_model_calls_is_judged(mode: CallMode) -> None:
-    made = await told("What is in bill.txt?", (step_in(mode, READ), words_in(mode)), ON, READ_FIRST, call_mode=mode)
-    first, *_ = made.requests()
-    shown = first.messages[-1].content
-    assert shown.startswith("[Recommended next] one call of `read_file`")
-    assert '{"path":"bill.txt"}' in shown
-    assert "[[data " in shown
-    assert (made.run.status, made.world.done) == ("completed", ["read bill.txt"])
-    assert committed(made) == ["b1"]
-    (judged,) = made.of(CallJudged)
-    assert judged.origin == "model"
-    later = made.requests()[-1]
-    assert sum("[Recommended next]" in message.content for message in later.messages) == 1  # told once, where it was
-
-
-def step_in(mode: CallMode, call: tuple[str, Mapping[str, object]]) -> Scripted:
-    name, arguments = call
-    told_ = orjson.dumps(arguments).decode()
-    match mode:
-        case "native":
-            return calls(call)
-        case "schema":
-            return orjson.dumps({"thought": "t", "action": name, "action_input": arguments}).decode()
-        case "text":
-            return f"Thought: t\nAction: {name}\nAction Input: {told_}"
-
-
 def words_in(mode: CallMode) -> str:
     match mode:
         case "native":
@@ -186,13 +163,6 @@ def words_in(mode: CallMode) -> str:
             return '{"thought": "t", "action": "Final Answer", "action_input": "it is a bill"}'
         case "text":
             return "Thought: t\nFinal Answer: done"
-
-
-async def test_a_reply_without_a_call_keeps_the_tree_and_is_not_told_again() -> None:
-    made = await told("What is in bill.txt?", ("", calls(READ), "a bill"), ON, READ_FIRST)
-    second = made.requests()[1]
-    assert sum("[Recommended next]" in message.content for message in second.messages) == 1
-    assert [event.tree.decision_point for event in made.of(HypothesesMade)] == [1, 3]
 
 
 async def test_of_several_a_model_chooses_and_without_its_word_the_order_does() -> None:
@@ -278,33 +248,6 @@ async def test_calls_of_a_branch_are_shown_in_the_mode_of_the_model(mode: CallMo
     assert "bill.txt" in said.content
 
 
-async def test_a_question_about_a_branch_pauses_and_a_no_takes_the_next() -> None:
-    named = tree(branch("pay", {"account": EVIL, "amount": 900}), branch("__response__", necessity_score=0.1))
-    world, store = World(), MemoryJournal()
-    model = model_of(("not paid",), named, '{"reason": "x", "branch_id": "b1"}')
-    agent = Agent(model, tools=world.tools(), journal=store, config=LoopConfig(guard=DIRECT))
-    run = await agent.run(f"Pay 900 to {OWN}.")
-    assert (run.status, run.reason) == ("paused", "approval")
-    await agent.refuse(run.id, run.waiting[0].id, by="Ann")
-    made = await seen_of(agent, await agent.resume(run.id), world, model, store)
-    assert committed(made) == ["b1", "b2"]
-    assert rejected(made) == [("b1", "person")]
-    assert (made.run.status, made.world.done) == ("completed", [])
-
-
-async def test_steps_for_thinking_and_answering_never_get_a_tree() -> None:
-    steps = (
-        PlanStep("look", kind="agent", instruction="Read bill.txt."),
-        PlanStep("think", kind="reasoning", instruction="Sum it up."),
-        PlanStep("tell", kind="response", instruction="Answer."),
-    )
-    task = Task("What is in bill.txt?", steps=steps)
-    made = await told(task, ("", "read", "a sum", "an answer"), DIRECT, (READ_FIRST, WORDS))
-    assert (made.run.status, made.run.answer) == ("completed", "an answer")
-    assert {e.tree.step_id for e in made.of(HypothesesMade)} == {"look"}
-    assert made.world.done == ["read bill.txt"]
-
-
 # --- backtracking
 
 
@@ -332,15 +275,6 @@ async def test_a_call_of_which_nobody_knows_whether_it_was_made_is_no_failure() 
     assert len(made.of(HypothesesMade)) == 2
 
 
-async def test_the_last_word_gets_no_tree() -> None:
-    store, world, model = MemoryJournal(), World(), model_of((calls(READ),), READ_FIRST)
-    config = LoopConfig(guard=ON, budget=Budget(max_steps=2))
-    agent = Agent(model, tools=world.tools(), journal=store, config=config)
-    made = await seen_of(agent, await agent.run("What is in bill.txt?"), world, model, store)
-    assert sum(isinstance(e, ModelReplied) for e in made.events) == 2
-    assert len(made.of(HypothesesMade)) == 1
-
-
 # --- nothing survives
 
 
@@ -363,37 +297,6 @@ async def test_when_all_are_rejected_another_tree_is_asked_for_and_then_the_mode
     assert request.messages[-1].content.startswith("[Checked] These calls would be refused")
     assert "send_note" in request.messages[-1].content
     assert (made.run.status, made.world.done) == ("completed", [])
-
-
-async def test_one_bad_set_of_five_rejects_the_branch_or_is_asked_about() -> None:
-    task = f"Pay 900, 901, 902 and 904 to {OWN}."
-    sets = [{"account": OWN, "amount": 900 + at} for at in range(5)]
-    never = SecurityConstraint("never", "forbid", "never", Condition(effect="transact", forbidden_targets=(EVIL,)))
-    for at, kind in ((3, "deny"), (4, "deny"), (3, "ask")):
-        bad = [*sets[:at], {"account": EVIL, "amount": 900}, *sets[at + 1 :]]
-        config = replace(DIRECT, constraints=(never,) if kind == "deny" else ())
-        made = await told(task, ("x",) * 2, config, (tree(branch("pay", *bad)), WORDS))
-        assert made.world.done == []
-        if kind == "deny":
-            assert rejected(made) == [("b1", "intent")]
-            assert not made.decisions()  # nothing was even proposed
-        else:
-            assert (made.run.reason, made.decisions()[f"1.{at}"].kind) == ("approval", "ask")
-    reads = [{"path": f"{one}.txt"} for one in "abc"]
-    made = await told("Read a.txt, b.txt and c.txt.", ("x",), DIRECT, (tree(branch("read_file", *reads)), WORDS))
-    assert len(made.world.done) == 3
-
-
-async def test_the_sets_of_a_branch_count_together_against_a_limit() -> None:
-    task = f"Pay 400, then 500, then 300 to {OWN}."
-    limit = SecurityConstraint("most", "forbid", "at most 1000", Condition(effect="transact", max_amount=1_000))
-    config = replace(DIRECT, constraints=(limit,))
-    sets = [{"account": OWN, "amount": amount} for amount in (400, 500, 300)]
-    two = await told(task, ("x",), config, (tree(branch("pay", *sets[:2])), WORDS))
-    three = await told(task, ("x",), config, tree(branch("pay", *sets)))
-    assert (rejected(two), len(two.world.done)) == ([], 2)
-    assert rejected(three)[0] == ("b1", "intent")
-    assert three.world.done == []
 
 
 # --- it never opens anything
