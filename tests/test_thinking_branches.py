@@ -19,7 +19,7 @@ from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchRejected
 from surefoot.types.messages import CallMode, ModelRequest
 from surefoot.types.outcomes import Deny
-from surefoot.types.plan import PlanStep
+from surefoot.types.plan import PlanStep, StepKind
 from surefoot.types.plan_events import ReasoningStepViolated
 from surefoot.types.task import Task
 
@@ -131,17 +131,6 @@ async def test_twenty_calls_are_twenty_refusals_and_the_tries_have_a_limit() -> 
 
 
 @pytest.mark.parametrize("task", TASKS)
-async def test_a_response_ends_an_agent_step_with_its_words(task: str) -> None:
-    steps = (
-        PlanStep("s1", "Pay", kind="agent", instruction=task),
-        PlanStep("s2", "Say", kind="response", instruction="Say so"),
-    )
-    made = await told(Task(task, steps=steps), (calls(pay(MINE)), "It has to be paid.", "all done"), RESPONSE, ON)
-    assert (made.run.status, made.run.answer, made.world.done) == ("completed", "all done", [])
-    assert [event.step_id for event in made.of(ReasoningStepViolated)] == ["s1"]
-
-
-@pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("config", GUARDS)
 async def test_a_thought_is_no_answer_and_the_run_goes_on(task: str, config: GuardConfig) -> None:
     made = await told(task, ("It has to be paid.", calls(pay(MINE)), "paid"), THOUGHTS[0], config)
@@ -150,15 +139,16 @@ async def test_a_thought_is_no_answer_and_the_run_goes_on(task: str, config: Gua
 
 
 @pytest.mark.parametrize("task", TASKS)
-async def test_a_thought_ends_no_agent_step(task: str) -> None:
-    steps = (
-        PlanStep("s1", "Pay", kind="agent", instruction=task),
-        PlanStep("s2", "Say", kind="response", instruction="Say so"),
-    )
-    made = await told(
-        Task(task, steps=steps), ("It has to be paid.", calls(pay(MINE)), "paid", "all done"), THOUGHTS[0], ON
-    )
-    assert (made.run.status, made.run.answer, made.world.done) == ("completed", "all done", [(MINE, 900)])
+@pytest.mark.parametrize("name", [THOUGHTS[0], RESPONSE])
+async def test_a_response_ends_an_agent_step_with_its_words_and_a_thought_does_not(task: str, name: str) -> None:
+    kinds: list[tuple[StepKind, str]] = [("agent", task), ("response", "Say so")]
+    steps = tuple(PlanStep(f"s{at}", kind=kind, instruction=told) for at, (kind, told) in enumerate(kinds, 1))
+    paying, known = calls(pay(MINE)), "It has to be paid."
+    said = (paying, known) if name == RESPONSE else (known, paying, "paid")
+    made = await told(Task(task, steps=steps), (*said, "all done"), name, ON)
+    assert (made.run.status, made.run.answer) == ("completed", "all done")
+    assert made.world.done == ([] if name == RESPONSE else [(MINE, 900)])
+    assert [event.step_id for event in made.of(ReasoningStepViolated)] == (["s1"] if name == RESPONSE else [])
 
 
 @pytest.mark.parametrize("config", GUARDS, ids=IDS)
