@@ -1,7 +1,7 @@
 """Plans through the front door: what models say about them, and a world of tools that keep a book of their calls."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import records
@@ -85,47 +85,31 @@ def _raised(told: str) -> Exception:
     return kinds[name](words) if name in kinds else ToolFailed(words or "no", code=name)
 
 
-def _step(name: str, tool_id: str, given: Json, needs: Sequence[str] = (), fields: Json | None = None) -> Json:
+def _row(name: str, tool_id: str, given: Json, needs: Sequence[str] = (), fields: Json | None = None) -> Json:
+    """A step as [id, tool, parameters, dependencies, fields]."""
     return step(name, tool_id, needs, **given, **(fields or {}))
 
 
-def _steps(*rows: Any) -> list[Json]:  # Any: JSON
-    return [_step(*row) for row in rows]
+def _of_steps(make: Callable[..., Json]) -> Callable[..., Json]:
+    """The same of steps that are written as `_row` has them."""
+    return lambda *rows: make(*(_row(*row) for row in rows))
 
 
-def _retry(given: Json) -> Json:
-    return retry(**given)
+def _spread(make: Callable[..., Json]) -> Callable[..., Json]:
+    """The same with the fields of an object that comes last."""
 
+    def made(*given: Any) -> Json:  # Any: JSON
+        *names, last = given
+        return make(*names, **last) if isinstance(last, Mapping) else make(*given)
 
-def _exchange(tool_id: str, given: Json | None = None) -> Json:
-    return exchange(tool_id, **(given or {}))
-
-
-def _adjusted(name: str, needs: Sequence[str] | None, given: Json) -> Json:
-    return adjusted(name, needs, **given)
-
-
-def _overall(strategy: str, more: Json) -> Json:
-    return overall(strategy, **more)
-
-
-def _plan(*rows: Any) -> Json:  # Any: JSON
-    return plan(*_steps(*rows))
-
-
-def _suggested(*rows: Any) -> Json:  # Any: JSON
-    return suggested(*_steps(*rows))
+    return made
 
 
 WORDS: Words = {
     "$GIVE_UP": GIVE_UP,
     "$STOP": STOP,
-    "$plan": _plan,
-    "$retry": _retry,
-    "$exchange": _exchange,
-    "$adjusted": _adjusted,
-    "$overall": _overall,
-    "$suggested": _suggested,
+    **{f"${one.__name__}": _spread(one) for one in (retry, exchange, adjusted, overall)},
+    **{f"${one.__name__}": _of_steps(one) for one in (plan, suggested)},
 }
 """What a model says of plans, in the tables of `scenes`."""
 
