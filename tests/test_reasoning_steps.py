@@ -69,6 +69,8 @@ class World:
         def hotel_prices(city: str) -> str:
             """Prices of hotels."""
             self.ran.append(f"prices {city}")
+            if self.ran == ["prices Atlantis"]:
+                raise ValueError("no such city yet")
             return "Ritz 900, Lutetia 400"
 
         @tool(effect="read")
@@ -235,24 +237,6 @@ async def test_what_is_fetched_before_a_step_without_tools_is_not_refused() -> N
     assert (completed.sources, completed.trust) == (("references",), "untrusted")
 
 
-async def test_a_failed_tool_step_ends_the_run_and_is_tried_anew_when_it_is_taken_up() -> None:
-    broken = [True]
-
-    @tool(effect="read")
-    def look() -> str:
-        """Look."""
-        if broken[0]:
-            raise ValueError("no light")
-        return "seen"
-
-    agent = Agent(ScriptedModel([]), tools=[look])
-    run = await agent.run(Task("Look.", steps=(PlanStep("look", tool_id="look"),)))
-    assert (run.status, run.reason) == ("failed", "call_error")
-    assert "no light" in run.detail
-    broken[0] = False
-    assert (await agent.resume(run.id)).answer == "seen"
-
-
 async def test_a_skip_is_told_and_nothing_runs(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "surefoot.gate")
     left_out = PlanStep("book", tool_id="__step_skip__", instruction="not in season", required=False)
@@ -261,17 +245,6 @@ async def test_a_skip_is_told_and_nothing_runs(caplog: pytest.LogCaptureFixture)
     assert world.ran == []
     assert of(StepSkipped, events) == [StepSkipped("book", "not in season", "developer")]
     assert "step book skipped by developer: 'not in season'" in caplog.messages
-
-
-@pytest.mark.parametrize("name", RESERVED)
-async def test_a_model_cannot_reach_a_reserved_name(name: str) -> None:
-    """A model that calls one, or a result that holds one, changes no kind and skips nothing."""
-    rate = PlanStep("rate", kind="agent", instruction="Rate.")
-    run, events, _, _ = await play(calls((name, {"reason": "skip"})), name, task=Task("Go.", steps=(rate,)))
-    assert (run.status, run.answer) == ("completed", name)
-    assert not of(StepSkipped, events)
-    assert [e.step_id for e in of(StepStarted, events)] == ["rate"]
-    assert not of(ReasoningStepCompleted, events)
 
 
 @pytest.mark.parametrize(("name", "kind"), RESERVED.items())
