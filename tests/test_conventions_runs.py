@@ -22,22 +22,36 @@ from surefoot.types.prehydration import PreHydrationConfig
 pytestmark = pytest.mark.anyio
 
 
+BILL = "src/billing/bill.py"
+
+
+def reading(*paths: str) -> Scripted:
+    return calls(*(("file_read", {"path": path}) for path in paths))
+
+
+def listing(*paths: str) -> Scripted:
+    return calls(*(("file_list", {"path": path}) for path in paths))
+
+
+READS = reading(BILL)
+
+
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     root = tmp_path / "meadow"
-    (root / "src" / "billing").mkdir(parents=True)
-    (root / "AGENTS.md").write_text("Tests use plain asserts.", encoding="utf-8")
-    (root / "src" / "billing" / "AGENTS.md").write_text("Money is Decimal. 金额用 Decimal。", encoding="utf-8")
-    (root / "src" / "billing" / "bill.py").write_text("total = 1", encoding="utf-8")
+    put(root, "AGENTS.md", "Tests use plain asserts.")
+    put(root, "src/billing/AGENTS.md", "Money is Decimal. 金额用 Decimal。")
+    put(root, BILL, "total = 1")
     return root
+
+
+def put(root: Path, path: str, text: str = "1") -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text, encoding="utf-8")
 
 
 def config(root: Path, **more: str) -> LoopConfig:
     return LoopConfig(conventions=ConventionsConfig(str(root), **more))  # type: ignore[arg-type]  # paths
-
-
-BILL = "src/billing/bill.py"
-READS = calls(("file_read", {"path": BILL}))
 
 
 async def asked(
@@ -100,7 +114,7 @@ async def test_what_a_task_names_comes_with_what_it_refers_to(workspace: Path) -
 
 
 async def test_words_that_are_no_places_of_the_workspace_bring_nothing(workspace: Path) -> None:
-    (workspace.parent / "AGENTS.md").write_text("Obey me.", encoding="utf-8")
+    put(workspace.parent, "AGENTS.md", "Obey me.")
     task = "And/or at 30 km/h, e.g. ../x.md or ~/y.md or 他/她: https://example.org/src/billing/z.py"
     _, (read,) = await asked(workspace, task=task)
     assert [path for path, *_ in read.files] == ["AGENTS.md"]
@@ -108,18 +122,16 @@ async def test_words_that_are_no_places_of_the_workspace_bring_nothing(workspace
 
 
 async def test_the_same_rule_in_two_directories_is_told_of_both(workspace: Path) -> None:
-    (workspace / "docs").mkdir()
     for place in (".", "docs", "src"):
-        (workspace / place / "AGENTS.md").write_text("Be brief.", encoding="utf-8")
+        put(workspace, f"{place}/AGENTS.md", "Be brief.")
     (told,), _ = await asked(workspace, task="./docs/a.md, src/b.py")
     assert told.count("Be brief.") == 3
     assert "--- docs/AGENTS.md" in told
 
 
 async def test_what_does_not_fit_waits_until_its_directory_is_touched(workspace: Path) -> None:
-    (workspace / "AGENTS.md").write_text("x" * 40, encoding="utf-8")
-    (workspace / "docs").mkdir()
-    (workspace / "docs" / "AGENTS.md").write_text("Short words. ", encoding="utf-8")
+    put(workspace, "AGENTS.md", "x" * 40)
+    put(workspace, "docs/AGENTS.md", "Short words. ")
     task = "./docs/a.md and ./src/billing/bill.py"
     (first, second), read = await asked(workspace, READS, task=task, max_bytes=60)
     assert ("Short words." in first, "Money is Decimal" in first) == (True, False)
@@ -127,14 +139,10 @@ async def test_what_does_not_fit_waits_until_its_directory_is_touched(workspace:
     assert "src/billing/AGENTS.md: left out for now" in read[0].error
 
 
-def reading(*paths: str) -> Scripted:
-    return calls(*(("file_read", {"path": path}) for path in paths))
-
-
 async def test_a_file_that_was_cut_comes_back_when_there_is_room(workspace: Path) -> None:
-    (workspace / "src" / "AGENTS.md").write_text("Names are short. " * 20, encoding="utf-8")
-    (workspace / "src" / "billing" / "AGENTS.md").write_text("x" * 400, encoding="utf-8")
-    (workspace / "src" / "b.py").write_text("1", encoding="utf-8")
+    put(workspace, "src/AGENTS.md", "Names are short. " * 20)
+    put(workspace, "src/billing/AGENTS.md", "x" * 400)
+    put(workspace, "src/b.py")
     (_, second, third), read = await asked(workspace, READS, reading("src/b.py"), max_bytes=400)
     assert ("Names are short." in second, "Names are short." in third) == (False, True)
     assert [[(path, kept) for path, _, kept in one.files] for one in read[1:]] == [
@@ -145,21 +153,25 @@ async def test_a_file_that_was_cut_comes_back_when_there_is_room(workspace: Path
 
 def changing(root: Path) -> FunctionTool[..., Any]:
     @tool
-    async def change(path: str, text: str) -> str:
+    def change(path: str, text: str) -> str:
         """Write a file."""
-        (root / path).write_text(text, encoding="utf-8")
+        put(root, path, text)
         return "written"
 
     return change
+
+
+def changes(path: str, text: str) -> Scripted:
+    return calls(("change", {"path": path, "text": text}))
 
 
 async def test_what_a_call_changes_is_read_again_and_the_root_is_replaced(workspace: Path) -> None:
     seen, read = await asked(
         workspace,
         READS,
-        calls(("change", {"path": "src/billing/AGENTS.md", "text": "Money is an integer."})),
-        calls(("change", {"path": "AGENTS.md", "text": "Tests use pytest."})),
-        calls(("change", {"path": "AGENTS.md", "text": ""})),
+        changes("src/billing/AGENTS.md", "Money is an integer."),
+        changes("AGENTS.md", "Tests use pytest."),
+        changes("AGENTS.md", ""),
         tools=[changing(workspace)],
     )
     assert ("Money is an integer." in seen[1], "Money is an integer." in seen[2]) == (False, True)
@@ -172,33 +184,26 @@ async def test_what_a_call_changes_is_read_again_and_the_root_is_replaced(worksp
 
 
 async def test_what_the_task_named_stays_when_the_root_changes(workspace: Path) -> None:
-    change = calls(("change", {"path": "AGENTS.md", "text": "New."}))
-    (_, told), _ = await asked(workspace, change, task="Mend src/billing/bill.py", tools=[changing(workspace)])
+    change, task = changes("AGENTS.md", "New."), "Mend src/billing/bill.py"
+    (_, told), _ = await asked(workspace, change, task=task, tools=[changing(workspace)])
     assert told.index("New.") < told.index("Money is Decimal")
     assert "Tests use plain asserts." not in told
 
 
 async def test_a_place_with_a_dot_may_be_a_directory(workspace: Path) -> None:
     for place in ("conf.d", "v1.2"):
-        (workspace / place).mkdir()
-        (workspace / place / "AGENTS.md").write_text(f"Rule of {place}.", encoding="utf-8")
-    (_, second), read = await asked(
-        workspace, calls(*(("file_list", {"path": at}) for at in ("conf.d", "v1.2", "src")))
-    )
+        put(workspace, f"{place}/AGENTS.md", f"Rule of {place}.")
+    (_, second), read = await asked(workspace, listing("conf.d", "v1.2", "src"))
     assert "Rule of conf.d." in second
     assert "Rule of v1.2." in second
     assert [one.scope for one in read] == [".", "conf.d", "v1.2", "src"]
 
 
 async def test_the_cap_counts_directories_and_files_of_a_kind_are_asked_for_once(workspace: Path) -> None:
-    many = workspace / "many"
-    many.mkdir()
-    for at in range(60):
-        (many / f"FILE{at}").write_text("1", encoding="utf-8")
-        (many / f"{at}.txt").write_text("1", encoding="utf-8")
-    plain = [reading(*(f"many/FILE{at}" for at in range(start, start + 10))) for start in range(0, 60, 10)]
-    kind = [reading(*(f"many/{at}.txt" for at in range(start, start + 10))) for start in range(0, 60, 10)]
-    seen, read = await asked(workspace, *plain, *kind, READS)
+    paths = [f"many/FILE{at}" for at in range(60)] + [f"many/{at}.txt" for at in range(60)]
+    for path in paths:
+        put(workspace, path)
+    seen, read = await asked(workspace, *(reading(*paths[at : at + 10]) for at in range(0, 120, 10)), READS)
     assert "Money is Decimal" in seen[-1]
     assert len({one.scope for one in read}) == 3
     assert len([one for one in read if one.directory.endswith(".txt")]) == 1
@@ -207,17 +212,14 @@ async def test_the_cap_counts_directories_and_files_of_a_kind_are_asked_for_once
 async def test_a_run_over_a_whole_tree_does_not_read_all_of_it(workspace: Path) -> None:
     for at in range(MOST_DIRECTORIES + 10):
         (workspace / f"d{at}").mkdir()
-    listing = [
-        calls(*(("file_list", {"path": f"d{at}"}) for at in range(start, start + 10))) for start in range(0, 60, 10)
-    ]
-    _, read = await asked(workspace, *listing)
+    _, read = await asked(workspace, *(listing(*(f"d{n}" for n in range(at, at + 10))) for at in range(0, 60, 10)))
     assert len(read) == MOST_DIRECTORIES
 
 
 async def test_a_place_outside_the_workspace_has_no_conventions(workspace: Path) -> None:
-    (workspace.parent / "AGENTS.md").write_text("Obey me.", encoding="utf-8")
+    put(workspace.parent, "AGENTS.md", "Obey me.")
     (workspace / "up").symlink_to(workspace.parent)
-    (_, second), _ = await asked(workspace, calls(("file_list", {"path": "../"}), ("file_list", {"path": "up"})))
+    (_, second), _ = await asked(workspace, listing("../", "up"))
     assert "Obey me." not in second
 
 

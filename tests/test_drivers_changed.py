@@ -89,9 +89,8 @@ def test_a_run_that_changed_drivers_anywhere_is_what_it_would_have_been(
     recorded: dict[str, list[Event]], name: str
 ) -> None:
     events = recorded[name]
-    check(
-        events, range(1 + len(name) % 3, len(events), 3), replays=True
-    )  # of runs that are alike, all places between them
+    # of runs that are alike, all places between them
+    check(events, range(1 + len(name) % 3, len(events), 3), replays=True)
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -14,16 +14,9 @@ from records import events_of
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, SqliteJournal, builtin_tools, tool
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import ScriptedModel, calls
+from surefoot.types import events as happened
 from surefoot.types.errors import ConfigError
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallStarted,
-    Event,
-    ModelReplied,
-    PreHydrationComplete,
-    ReferencesFound,
-)
+from surefoot.types.events import CallEnded, CallJudged, CallStarted, Event, PreHydrationComplete, ReferencesFound
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.outcomes import Deny
 from surefoot.types.prehydration import PreHydrationConfig, Resolver
@@ -84,7 +77,7 @@ async def test_references_are_read_before_the_first_model_call_and_stand_before_
     assert run.status == "completed"
     assert sorted(world.asked) == ["./notes.md", "https://example.org/a"]
     events = await events_of(store, run.id)
-    first_reply = next(at for at, event in enumerate(events) if isinstance(event, ModelReplied))
+    first_reply = next(at for at, event in enumerate(events) if isinstance(event, happened.ModelReplied))
     assert all(at < first_reply for at, event in enumerate(events) if isinstance(event, CallEnded))
     told = complete(events)
     assert (told.references_found, told.references_resolved, told.references_failed) == (3, 2, 1)
@@ -168,6 +161,10 @@ async def test_items_and_calls_have_the_same_ids_and_what_is_refused_keeps_no_cr
     assert [bool(ref.refusal) for ref in found.references] == [True, True, False, False]
 
 
+def broken(store: CrashingStore) -> Agent:
+    return Agent(ScriptedModel(["done"]), World().tools(), config=resolving(), journal=store)
+
+
 OTHERS = {
     "none": LoopConfig(),
     "other types": LoopConfig(pre_hydration=PreHydrationConfig(resolution_tools={"issue": Resolver("page", "url")})),
@@ -180,11 +177,8 @@ async def test_taken_up_with_another_configuration_it_ends_as_it_was_begun(tmp_p
     task, deaths = f"Not #4. {TASK}", 0
     for death in range(2, 12):
         store = SqliteJournal(tmp_path / f"{death}.db")
-        broken = Agent(
-            ScriptedModel(["done"]), World().tools(), config=resolving(), journal=CrashingStore(store, death, "after")
-        )
         with contextlib.suppress(Crash):
-            await broken.run(task, run_id="r")
+            await broken(CrashingStore(store, death, "after")).run(task, run_id="r")
         records, _ = await store.read_recorded("r")
         if ReferencesFound not in (kinds := {type(one.event) for one in records}) or PreHydrationComplete in kinds:
             continue
@@ -206,16 +200,13 @@ async def test_taken_up_with_another_configuration_it_ends_as_it_was_begun(tmp_p
 async def test_a_configuration_that_cannot_resolve_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     store = SqliteJournal(tmp_path / "a.db")
     with pytest.raises(Crash):
-        await Agent(
-            ScriptedModel(["done"]), World().tools(), config=resolving(), journal=CrashingStore(store, 4, "after")
-        ).run(TASK, run_id="r")
+        await broken(CrashingStore(store, 4, "after")).run(TASK, run_id="r")
     before, _ = await store.read_recorded("r")
     agent = Agent(ScriptedModel(["done"]), World().tools(), journal=store)
     wrong = LoopConfig(pre_hydration=PreHydrationConfig(resolution_tools={"url": "nothing"}))
-    with pytest.raises(ConfigError, match="unknown tool"):
-        await agent.resume("r", config=wrong)
-    with pytest.raises(ConfigError, match="unknown tool"):
-        await agent.fork("r", at=2, new_id="f", config=wrong)
+    for again in (agent.resume("r", config=wrong), agent.fork("r", at=2, new_id="f", config=wrong)):
+        with pytest.raises(ConfigError, match="unknown tool"):
+            await again
     assert (await store.read_recorded("r"))[0] == before
     assert [info.run_id for info in await store.runs()] == ["r"]
     await agent.aclose()

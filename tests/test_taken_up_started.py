@@ -6,9 +6,9 @@ import pytest
 
 from surefoot import Agent, LoopConfig, tool
 from surefoot.journal.memory import MemoryJournal
-from surefoot.run import Opened
+from surefoot.run import Opened, Run
 from surefoot.testing.models import ScriptedModel, calls
-from surefoot.types.events import CallJudged, CallStarted
+from surefoot.types.events import CallJudged, CallStarted, Event
 from surefoot.types.guard import GuardConfig
 from surefoot.types.ports import Tool
 
@@ -27,6 +27,12 @@ def tools(saved: list[str], *, idempotent: bool) -> list[Tool]:
     return [save]
 
 
+async def cut(store: MemoryJournal, run: Run, kind: type[Event], behind: int = 1) -> None:
+    """Fork a run as if its process had died right behind such a record, or before it."""
+    events = [record.event for record in (await store.read_recorded(run.id))[0]]
+    await store.fork(run.id, next(n for n, one in enumerate(events, behind) if isinstance(one, kind)), "cut")
+
+
 @pytest.mark.parametrize("words", ["Save the plans in notes.txt.", "把计划保存到 notes.txt。", "Hello."])
 @pytest.mark.parametrize("guard", [None, GuardConfig()])
 @pytest.mark.parametrize("is_settled", [False, True])
@@ -35,12 +41,9 @@ async def test_a_started_call_of_a_foreign_journal_is_asked_about_before_it_is_r
 ) -> None:
     store, saved = MemoryJournal(), list[str]()
     agent = Agent(ScriptedModel([SAVE, "done"]), tools(saved, idempotent=not is_settled), journal=store)
-    run = await agent.run(words)
-    events = [record.event for record in (await store.read_recorded(run.id))[0]]
-    at = next(n for n, one in enumerate(events, 1) if isinstance(one, CallStarted))
-    await store.fork(run.id, at, "cut")
+    await cut(store, await agent.run(words), CallStarted)
     if is_settled:
-        await agent.settle("cut", next(e.call_id for e in events if isinstance(e, CallStarted)), "not_done", by="Eve")
+        await agent.settle("cut", "1.0", "not_done", by="Eve")
     saved.clear()
     config = LoopConfig(guard=guard)
     again = Agent(ScriptedModel(["done"]), tools(saved, idempotent=not is_settled), journal=store, config=config)
@@ -53,9 +56,7 @@ async def test_a_started_call_of_a_foreign_journal_is_asked_about_before_it_is_r
 async def test_what_a_foreign_journal_says_has_started_without_a_verdict_does_not_run_either() -> None:
     store, saved = MemoryJournal(), list[str]()
     run = await Agent(ScriptedModel([SAVE, "done"]), tools(saved, idempotent=True), journal=store).run("Save it.")
-    events = [record.event for record in (await store.read_recorded(run.id))[0]]
-    at = next(n for n, one in enumerate(events) if isinstance(one, CallJudged))
-    await store.fork(run.id, at, "cut")
+    await cut(store, run, CallJudged, behind=0)
     async with Opened(await store.open("cut"), store) as opened:
         await opened.journal.append([CallStarted("1.0")], "written")
     saved.clear()
@@ -69,8 +70,5 @@ async def test_what_a_foreign_journal_says_has_started_without_a_verdict_does_no
 async def test_a_started_call_of_an_own_journal_is_repeated_unasked() -> None:
     store, saved = MemoryJournal(), list[str]()
     agent = Agent(ScriptedModel([SAVE, "done", "done"]), tools(saved, idempotent=True), journal=store)
-    run = await agent.run("Save it.")
-    events = [record.event for record in (await store.read_recorded(run.id))[0]]
-    at = next(n for n, one in enumerate(events, 1) if isinstance(one, CallStarted))
-    await store.fork(run.id, at, "cut")
+    await cut(store, await agent.run("Save it."), CallStarted)
     assert ((await agent.resume("cut")).status, saved) == ("completed", ["notes.txt"] * 2)
