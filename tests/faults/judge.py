@@ -48,6 +48,10 @@ class Verdict:
         for name, seconds in other.waits.items():
             self.waits[name] += seconds
 
+    def line(self, name: str) -> str:
+        """How long one schedule took, and how many faults it had."""
+        return f"{name}: {self.waits['a schedule'][0]:.1f} s, faults: {len(self.faults)}"
+
     def told(self) -> str:
         """The figures, the waits, and every fault."""
         lines = [f"{name}: {count}" for name, count in sorted(self.figures.items())]

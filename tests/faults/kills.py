@@ -26,6 +26,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import cycle
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -325,17 +326,16 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     random.seed(given.seed)
     rows = {name: Row() for name in given.only or SCENARIOS}
-    until, number = time.monotonic() + given.limit_s, 0
+    until = time.monotonic() + given.limit_s
     with tempfile.TemporaryDirectory() as root, server(Path(root), given.limit_s + 3 * LIFE_S) as base:
         for name, row in rows.items():
             begun = time.monotonic()
             play(name, Path(root) / f"clean{name}", base, row, kills=0)
             row.seconds = time.monotonic() - begun
-        while (
-            left := given.kills - sum(row.figures["kills"] for row in rows.values())
-        ) > 0 and time.monotonic() < until:
-            name = list(rows)[number % len(rows)]
-            number += 1
+        for number, name in enumerate(cycle(rows)):
+            left = given.kills - sum(row.figures["kills"] for row in rows.values())
+            if left <= 0 or time.monotonic() > until:
+                break
             play(name, Path(root) / str(number), base, rows[name], min(left, random.randint(1, 6)))
     return told(rows, given.kills)
 

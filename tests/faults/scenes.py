@@ -115,12 +115,7 @@ def main(arguments: Sequence[str]) -> int:
         if isinstance(one, str):
             print(f"{name}: left out; it needs {one}", flush=True)
         else:
-            print(
-                f"{name}: {one.waits['a schedule'][0]:.1f} s, faults: {len(one.faults)}",
-                one.told(),
-                sep="\n",
-                flush=True,
-            )
+            print(one.line(name), one.told(), sep="\n", flush=True)
             one.faults = [f"{name}: {fault}" for fault in one.faults]
             verdict.add(one)
         if isinstance(one, str) or not one.faults:

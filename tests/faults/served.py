@@ -30,11 +30,11 @@ from urllib.error import URLError
 
 from judge import Verdict, judge
 from people import AT_WORK, Habits
-from trouble import AGENTS, LIMIT_S, begun, logged, speak
+from trouble import AGENTS, LIMIT_S, begun, logged, looked, speak
 from work import note, noted, task_of
 
 from surefoot.cli import process
-from surefoot.journal.memory import store_of
+from surefoot.types.ports import JournalStore
 
 IN_FLIGHT = 20
 GRACE_S = 10
@@ -95,11 +95,10 @@ def _serve(folder: Path, *given: str) -> None:
 def start_runs(served: Served, seed: int, most: int, in_flight: int) -> None:
     """A process that asks for runs until there are `most`, or nobody answers; first for those whose answer was lost."""
     with suppress(ConnectionError, URLError):
-        asyncio.run(_started(served, seed, most, in_flight))
+        looked(served.journal, lambda store: _started(store, served, seed, most, in_flight))
 
 
-async def _started(served: Served, seed: int, most: int, in_flight: int) -> None:
-    store = store_of(served.journal)
+async def _started(store: JournalStore, served: Served, seed: int, most: int, in_flight: int) -> None:
     answered = {line["key"] for line in noted(served.folder / "book") if line["what"] == "started"}
     for key in (f"k{at}" for at in range(most) if f"k{at}" not in answered):
         while sum(one.status in AT_WORK for one in (await store.list(limit=200)).runs) >= in_flight:  # noqa: ASYNC110  # what others do
@@ -110,34 +109,20 @@ async def _started(served: Served, seed: int, most: int, in_flight: int) -> None
         request = urllib.request.Request(f"{served.base}v1/runs", data, headers)
         with urllib.request.urlopen(request, timeout=LIMIT_S) as answer:  # noqa: ASYNC210  # nothing else goes on here
             note(what="started", key=key, started=json.load(answer)["run_id"], task=task)
-    await store.aclose()
 
 
-def judged(served: Served, wanted: int) -> Verdict:
+async def judged(store: JournalStore, served: Served, wanted: int) -> Verdict:
     """What the judge says of all runs, one for each key."""
-
-    async def look() -> Verdict:
-        store = store_of(served.journal)
-        started = {line["started"]: line["task"] for line in noted(served.folder / "book") if line["what"] == "started"}
-        verdict = await judge(store, served.folder / "book", started)
-        if not await store.count() == len(started) == wanted:
-            verdict.faults.append(f"{wanted} runs were asked for, {await store.count()} are there")
-        await store.aclose()
-        return verdict
-
-    return asyncio.run(look())
+    started = {line["started"]: line["task"] for line in noted(served.folder / "book") if line["what"] == "started"}
+    verdict = await judge(store, served.folder / "book", started)
+    if not await store.count() == len(started) == wanted:
+        verdict.faults.append(f"{wanted} runs were asked for, {await store.count()} are there")
+    return verdict
 
 
-def doubts(served: Served) -> Sequence[str]:
+async def doubts(store: JournalStore) -> Sequence[str]:
     """The runs that stand in doubt."""
-
-    async def look() -> Sequence[str]:
-        store = store_of(served.journal)
-        found = [one.run_id for one in (await store.list(limit=1_000)).runs if one.standing == "in_doubt"]
-        await store.aclose()
-        return found
-
-    return asyncio.run(look())
+    return [one.run_id for one in (await store.list(limit=1_000)).runs if one.standing == "in_doubt"]
 
 
 def play(served: Served, kills: int, seed: int) -> Verdict:
@@ -160,20 +145,19 @@ def play(served: Served, kills: int, seed: int) -> Verdict:
         served.start()
     at_work.unlink()
     most = 1 + max(int(line["key"][1:]) for line in noted(served.folder / "book") if line["what"] == "started")
-    _through(
-        verdict, begun(start_runs, served, seed, most + 1, most), speaking
-    )  # with the one whose answer may be lost
+    starting = begun(start_runs, served, seed, most + 1, most)  # with the one whose answer may be lost
+    _through(verdict, starting, speaking)
     _through(verdict, people(("Eve",), Habits(settles=True, limit_s=5 * LIMIT_S)))
     starting = begun(start_runs, served, seed, most + 1 + IN_FLIGHT, most)
     _through(verdict, starting)
     verdict.waits[f"drained, with a grace of {GRACE_S} s"].append(served.end(signal.SIGTERM))
     if served.life.exitcode != 0:
         verdict.faults.append(f"told to end, the server left with {served.life.exitcode}")
-    verdict.faults += [f"{run_id}: in doubt behind a drain" for run_id in doubts(served)]
+    verdict.faults += [f"{run_id}: in doubt behind a drain" for run_id in looked(served.journal, doubts)]
     served.start()
     _through(verdict, people(("Eve",), Habits(settles=True, limit_s=5 * LIMIT_S)))
     served.end(signal.SIGTERM)
-    verdict.add(judged(served, most + 1 + IN_FLIGHT))
+    verdict.add(looked(served.journal, lambda store: judged(store, served, most + 1 + IN_FLIGHT)))
     return verdict
 
 

@@ -23,12 +23,13 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import TypeVar
 
 from database import Database, harms_of
 from disk import Harm
@@ -39,8 +40,10 @@ from work import PLACES, agents, note, noted, task_of
 from surefoot.cli.agents_file import agents_in
 from surefoot.journal.memory import store_of
 from surefoot.types.errors import JournalError, RunExists
+from surefoot.types.ports import JournalStore
 from surefoot.worker import Worker
 
+T = TypeVar("T")
 _LOG = logging.getLogger("trouble")
 
 FORK = multiprocessing.get_context("fork")
@@ -141,14 +144,12 @@ def _work(journal: str, folder: Path, trip: str = "", *, once: bool = False) -> 
     for number, jump_s in JUMPS_S.items():
         signal.signal(number, partial(_jump, jump_s))
 
-    async def drive() -> None:
-        store = store_of(journal)
+    async def drive(store: JournalStore) -> None:
         served = agents_in(AGENTS, store, str(folder))
         note(what="born")
         await Worker(store, served, most=32, lease_s=LEASE_S).run(once=once)
-        await store.aclose()
 
-    asyncio.run(drive())
+    looked(journal, drive)
 
 
 def _jump(by_s: float, *_: object) -> None:
@@ -159,13 +160,11 @@ def _jump(by_s: float, *_: object) -> None:
 def speak(journal: str, folder: Path, names: Sequence[str], habits: Habits) -> None:
     """A life of a process of people."""
 
-    async def answer() -> None:
-        store = store_of(journal)
-        chance = random.Random(habits.seed)
-        await answer_all([Person(name, store, folder / "book", habits, chance) for name in names])
-        await store.aclose()
-
-    asyncio.run(answer())
+    chance = random.Random(habits.seed)
+    looked(
+        journal,
+        lambda store: answer_all([Person(name, store, folder / "book", habits, chance) for name in names]),
+    )
 
 
 @dataclass
@@ -222,7 +221,7 @@ def play(
     os.environ.update(FAULTS_BOOK=str(folder / "book"), FAULTS_WORK_S=str(schedule.work_s))
     runs = list(schedule.runs.items())
     first, late = runs[: len(runs) - schedule.late], runs[len(runs) - schedule.late :]
-    asyncio.run(_start(first, journal))
+    looked(journal, lambda store: _start(store, first))
     working = partial(begun, _work, journal, folder)
     places = [Place(working, list(faults)) for faults in schedule.workers]
     speaking = partial(begun, speak, journal, folder)
@@ -253,7 +252,7 @@ def play(
         if one.exitcode != 0:
             verdict.faults.append(f"{name} ended with {one.exitcode}: {(folder / 'log').read_text()[-2000:]}")
             one.kill()
-    verdict.add(asyncio.run(_judged(schedule, journal, folder)))
+    verdict.add(looked(journal, lambda store: judge(store, folder / "book", schedule.runs)))
     return verdict
 
 
@@ -278,7 +277,7 @@ def _submit(runs: Sequence[tuple[str, str]], journal: str, folder: Path) -> None
         with suppress(RunExists):
             for _ in range(_MOST_TRIES):
                 try:
-                    asyncio.run(_start([(run_id, task)], journal))
+                    looked(journal, partial(_start, runs=[(run_id, task)]))
                     break
                 except JournalError:
                     _LOG.warning("run %s is submitted again", run_id, exc_info=True)
@@ -287,18 +286,20 @@ def _submit(runs: Sequence[tuple[str, str]], journal: str, folder: Path) -> None
         time.sleep(_SUBMIT_S)
 
 
-async def _start(runs: Sequence[tuple[str, str]], journal: str) -> None:
-    async with aclosing(store_of(journal)) as store:
-        own = {name: replace(agent, name=name, journal=store) for name, agent in agents.items()}
-        for run_id, task in runs:
-            await own[run_id.partition("-")[0]].start(task, run_id=run_id)
+async def _start(store: JournalStore, runs: Sequence[tuple[str, str]]) -> None:
+    own = {name: replace(agent, name=name, journal=store) for name, agent in agents.items()}
+    for run_id, task in runs:
+        await own[run_id.partition("-")[0]].start(task, run_id=run_id)
 
 
-async def _judged(schedule: Schedule, journal: str, folder: Path) -> Verdict:
-    store = store_of(journal)
-    verdict = await judge(store, folder / "book", schedule.runs)
-    await store.aclose()
-    return verdict
+def looked(journal: str, look: Callable[[JournalStore], Coroutine[None, None, T]]) -> T:
+    """What somebody finds in a journal."""
+
+    async def found() -> T:
+        async with aclosing(store_of(journal)) as store:
+            return await look(store)
+
+    return asyncio.run(found())
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -318,12 +319,7 @@ def main(arguments: Sequence[str]) -> int:
         journal = str(folder / "runs.db") if database is None else database.made(folder.name.replace("-", "_"))
         one = play(kinds[given.kind](seed), folder, journal, database and database.suffer)
         one.faults = [f"seed {seed}: {fault}" for fault in one.faults]
-        print(
-            f"{folder}: {one.waits['a schedule'][0]:.1f} s, faults: {len(one.faults)}",
-            *one.faults,
-            sep="\n  ",
-            flush=True,
-        )
+        print(one.line(str(folder)), *one.faults, sep="\n  ", flush=True)
         verdict.add(one)
     if database is not None:
         database.close()

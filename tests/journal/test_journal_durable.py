@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.journal.sqlite_write import SharedSync, checkpoint, sync_file, sync_folder
+from surefoot.journal.sqlite_write import SharedSync, checkpoint
 
 pytestmark = pytest.mark.anyio
 
@@ -51,14 +51,6 @@ async def test_a_failed_sync_fails_for_those_who_waited_for_it_alone() -> None:
         first, late = await asyncio.gather(shared.wait(), shared.wait(), return_exceptions=True)
         assert isinstance(first, OSError)
         assert late is None
-
-
-def test_files_and_folders_can_be_synced(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"x")
-    sync_file(tmp_path / "file")
-    sync_folder(tmp_path)
-    with pytest.raises(FileNotFoundError):
-        sync_file(tmp_path / "none")
 
 
 def test_a_checkpoint_moves_the_log_into_the_file(tmp_path: Path) -> None:

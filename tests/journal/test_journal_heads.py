@@ -124,12 +124,6 @@ async def test_a_head_that_is_damaged_or_anothers_is_named(path: Path, where: in
     assert verify(path) == []
 
 
-async def test_heads_that_were_cut_are_named(path: Path) -> None:
-    await kept(path, "r1", "r2", "r3")
-    heads_of(path).write_bytes(heads_of(path).read_bytes()[: SLOT_BYTES + 40])
-    assert [fault.run_id for fault in verify(path)] == ["r2", "r3"]
-
-
 async def test_other_records_in_their_place_are_named(path: Path, tmp_path: Path) -> None:
     await kept(path, "r1")
     other = tmp_path / "other.db"

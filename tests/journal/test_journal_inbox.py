@@ -187,11 +187,11 @@ async def test_a_lease_that_is_over_lets_another_store_take_the_run(two: Two) ->
     assert (found.run_id, found.is_takeover, found.fence) == ("r1", True, 2)
     with pytest.raises(LeaseLost, match="gone on without this process"):
         await there.open("r1", fence=1)
+    with pytest.raises(RunBusy, match="somebody else drives"):  # before the next has written
+        await zombie.append([CallStarted("1.0")], "written")
     run = await there.open("r1", fence=2)
     await run.append([CallStarted("1.0")], "written")
     assert await here.renew(30.0) == ["r1"]
-    with pytest.raises(RunBusy, match="somebody else drives"):
-        await zombie.append([CallStarted("1.0")], "written")
     assert len(await run.read()) == 2
     await there.aclose()
     with pytest.raises(RunBusy):

@@ -143,25 +143,6 @@ def test_a_forked_child_needs_a_store_of_its_own(tmp_path: Path) -> None:
     assert ran(FORKER, str(tmp_path / "runs.db")).stdout == "UsageError\nparent goes on\n"
 
 
-async def test_two_stores_in_one_process_keep_apart(path: Path) -> None:
-    one, two = SqliteJournal(path), SqliteJournal(path)
-    run, other = await one.open("r1", create=True), await two.open("r2", create=True)
-    for store, run_id in ((two, "r1"), (one, "r2")):
-        with pytest.raises(RunBusy):
-            await store.open(run_id)
-    await run.append([CallStarted("c1")])
-    await other.append([CallStarted("c1")])
-    await run.release()
-    taken = await two.open("r1")
-    assert await taken.read() == [CallStarted("c1")]
-    await one.aclose()
-    with pytest.raises(RunBusy):
-        await one.open("r1")
-    await two.aclose()
-    await one.open("r1")
-    await one.aclose()
-
-
 def test_an_owner_is_alive_until_it_gives_up(tmp_path: Path) -> None:
     folder = tmp_path / "owners"
     owner = Owner(folder)

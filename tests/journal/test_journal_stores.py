@@ -19,7 +19,7 @@ from surefoot.run import new_run_id
 from surefoot.types.errors import JournalError, LeaseLost, RunBusy, UsageError
 from surefoot.types.events import VERSION, CallEnded, CallStarted, Event, RunEnded, RunForked, RunResumed, Speaker
 from surefoot.types.outcomes import Stopped
-from surefoot.types.ports import Durability, JournalStore, Place, Recorded, RunJournal
+from surefoot.types.ports import JournalStore, Place, Recorded, RunJournal
 from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -34,16 +34,6 @@ async def test_every_kind_of_event_comes_back_as_it_was(store: JournalStore) -> 
     assert await run.read(len(EVERY_KIND) + 7) == []
 
 
-@pytest.mark.parametrize("durability", ["soon", "written", "synced"])
-async def test_append_is_read_back_at_once(store: JournalStore, durability: Durability) -> None:
-    run = await store.open("r1", create=True)
-    for step in range(3):
-        await run.append([started() if step == 0 else CallStarted(f"c{step}")], durability)
-        assert len(await run.read()) == step + 1
-    await run.append([], durability)
-    assert await run.read(1) == [CallStarted("c1"), CallStarted("c2")]
-
-
 async def test_many_runs_at_once_keep_their_own_order(store: JournalStore) -> None:
     async def drive(name: str) -> None:
         run = await store.open(name, create=True)
@@ -53,17 +43,6 @@ async def test_many_runs_at_once_keep_their_own_order(store: JournalStore) -> No
         await run.release()
 
     await asyncio.gather(*(drive(f"r{i}") for i in range(25)))
-
-
-async def test_hashes_chain_from_the_run_id(store: JournalStore) -> None:
-    await write(store, "r1", story())
-    records, wrong = await store.read_recorded("r1")
-    assert wrong == ""
-    previous = genesis("r1")
-    for seq, record in enumerate(records):
-        previous = chain(previous, VERSION, record.at, encode(record.event)[0])
-        assert (record.seq, record.hash) == (seq, previous.hex())
-    assert (await store.read_recorded("r1", 4))[0] == list(records[4:])
 
 
 async def test_one_driver_at_a_time(store: JournalStore) -> None:

@@ -150,13 +150,3 @@ async def test_a_file_is_an_item_of_its_level_before_the_stored_ones(tmp_path: P
     topic = await bridge.retrieve_scoped_conventions("src", "moneys")
     assert [item.content for item in topic.items] == ["Money is Decimal."]
     await bridge.aclose()
-
-
-async def test_files_are_read_anew_each_time(tmp_path: Path) -> None:
-    bridge = KnowledgeBridge(ConventionsConfig(str(tmp_path)))
-    put(tmp_path, "AGENTS.md", "one")
-    before = (await bridge.files()).files
-    put(tmp_path, "AGENTS.md", "two")
-    after = (await bridge.files()).files
-    assert (after[0].text, after[0].digest == before[0].digest) == ("two", False)
-    await bridge.aclose()

@@ -42,12 +42,6 @@ def test_what_is_added_comes_back_whole_with_an_id_and_a_time(store: KnowledgeSt
     assert (kept.type, kept.confidence, kept.scope, kept.run_id, kept.verified) == ("Pattern", 0.5, "src", "r", False)
 
 
-def test_entries_outlive_the_store_object(store: KnowledgeStore) -> None:
-    store.add([fact("tests use asserts")], by="x")
-    store.close()
-    assert found(store, "tests") == ["tests use asserts"]
-
-
 @pytest.mark.parametrize(
     "query", ['"', "a OR", "NEAR(", "content:x", "*", "(", "a AND NOT b", "\0", "\ud800", "x" * 100_000]
 )

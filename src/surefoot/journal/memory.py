@@ -82,13 +82,11 @@ class MemoryJournal:
             self._new(Origin(run_id, time.time(), parent, at))
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
-        with_records = (log for log in reversed(tuple(self._logs.values())) if log.place.seq)
-        return [log.current_summary() for log in islice(with_records, limit)]
+        return [*(await self.list(limit=limit)).runs]
 
     async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
-        return sorted(name for name, log in tuple(self._logs.items()) if name.startswith(prefix) and log.place.seq)[
-            :limit
-        ]
+        logs = tuple(self._logs.items())
+        return sorted(name for name, log in logs if name.startswith(prefix) and log.place.seq)[:limit]
 
     async def read_recorded(
         self, run_id: str, since: int = 0, limit: int | None = None

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import NamedTuple
 
 from surefoot.core.state.summary import is_outdated
@@ -126,11 +125,9 @@ class Line:
 
     def resume_at(self, place: Place) -> bool:
         """Whether the run stands there by these rows; then it goes on from there."""
-        index = place.seq - self.base.seq
-        known = self.base.hash if index == 0 else self.rows[index - 1][5] if 0 < index <= len(self.rows) else b""
-        if known == place.hash:
+        if is_known := place in (self.base, *(Place(row[1] + 1, row[5]) for row in self.rows)):
             self.at, self.heard_sent, self.kept, self.is_freed = place, 0, None, False
-        return known == place.hash
+        return is_known
 
 
 class _Move(NamedTuple):
@@ -299,17 +296,14 @@ class Writer:
             elif line.failure is None and (line.rows or line.heard):  # who only lets it go has lost nothing
                 doubted[line] = None
         if synced and not doubted:
-            self._synced()
+            self._synced_at = time.monotonic()
+            for line in tuple(self._unsafe):
+                line.is_safe()
+                if not line.rows and not line.heard and line.is_freed == (line.freed is not None):
+                    del self._unsafe[line]
+            self._known.clear()  # what is sent again is not lost where somebody has removed it
         self._tell(changed)
         return doubted
-
-    def _synced(self) -> None:
-        self._synced_at = time.monotonic()
-        for line in tuple(self._unsafe):
-            line.is_safe()
-            if not line.rows and not line.heard and line.is_freed == (line.freed is not None):
-                del self._unsafe[line]
-        self._known.clear()  # what is sent again is not lost where somebody has removed it
 
     async def _compare(self, connection: Connection) -> None:
         """Find out what the server has of all that could be lost."""
@@ -341,8 +335,7 @@ class Writer:
 
 
 def _pieces(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    piece: list[Line] = []
-    size = 0
+    piece, size = list[Line](), 0
     for line in lines:
         more = sum(len(row[4]) for row in line.unsent)
         if piece and size + more > _MOST_BYTES:
@@ -357,39 +350,30 @@ def _pieces(lines: Iterable[Line]) -> Iterator[list[Line]]:
 def _columns(
     token: str, moves: Sequence[_Move], shown: Sequence[tuple[Line, RunSummary]], blobs: dict[str, bytes]
 ) -> Iterator[object]:
-    """What `surefoot.append` takes, but for whether it is to be synced."""
+    """What `surefoot.append` takes, but for whether it is to be synced: columns, of rows that belong together."""
     yield token
-    whole = [move for move in moves if move.line.failure is None]
-    yield [move.line.number for move in whole]
-    yield [move.line.fence for move in whole]
-    yield [move.line.at.seq for move in whole]
-    yield [move.line.at.hash for move in whole]
-    yield [move.end.seq for move in whole]
-    yield [move.end.hash for move in whole]
-    rows = list(chain.from_iterable(move.rows for move in moves))
-    yield from (list(column) for column in zip(*rows, strict=True)) if rows else ([] for _ in range(6))
-    yield list(blobs)
-    yield list(blobs.values())
-    yield [line.number for line, _ in shown]
-    summaries = [summary for _, summary in shown]
-    yield [encode_summary(one) for one in summaries]
-    yield [one.status for one in summaries]
-    yield [one.standing for one in summaries]
-    yield [text_of(one.agent) for one in summaries]
-    yield ["" if one.outer else text_of(one.agent) for one in summaries]
-    yield [one.questions > 0 or one.standing in ("approval", "in_doubt") for one in summaries]
-    yield [searched(one) for one in summaries]
+    whole = [
+        (move.line.number, move.line.fence, *move.line.at, *move.end) for move in moves if move.line.failure is None
+    ]
+    yield from _turned(6, whole)
+    yield from _turned(6, [row for move in moves for row in move.rows])
+    yield from _turned(2, blobs.items())
+    yield from _turned(8, [_summary_row(line.number, one) for line, one in shown])
     labels = [(line.number, f"{name}={value}") for line, one in shown for name, value in one.labels.items()]
-    yield [number for number, _ in labels]
-    yield [label_of(label) for _, label in labels]
+    yield from _turned(2, [(number, label_of(label)) for number, label in labels])
     heard = [(one, move.line.number) for move in moves for one in move.line.heard[move.line.heard_sent : move.heard]]
-    yield [one.number for one, _ in heard]
-    yield [number for _, number in heard]
-    yield [one.outcome for one, _ in heard]
-    yield [text_of(one.detail) for one, _ in heard]
-    yield [one.seq for one, _ in heard]
-    freed = [(move.line.number, move.line.fence, *move.freed) for move in moves if move.freed is not None]
-    yield [number for number, _, _, _ in freed]
-    yield [fence for _, fence, _, _ in freed]
-    yield [ready for _, _, ready, _ in freed]
-    yield [hears for _, _, _, hears in freed]
+    yield from _turned(5, [(one.number, run, one.outcome, text_of(one.detail), one.seq) for one, run in heard])
+    yield from _turned(
+        4, [(move.line.number, move.line.fence, *move.freed) for move in moves if move.freed is not None]
+    )
+
+
+def _summary_row(number: int, one: RunSummary) -> tuple[object, ...]:
+    agent, waits = text_of(one.agent), one.questions > 0 or one.standing in ("approval", "in_doubt")
+    claimed_by = "" if one.outer else agent
+    return number, encode_summary(one), one.status, one.standing, agent, claimed_by, waits, searched(one)
+
+
+def _turned(width: int, rows: Iterable[Sequence[object]]) -> list[list[object]]:
+    """Rows as so many columns."""
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]

@@ -17,9 +17,10 @@ from typing import TypeVar
 import orjson
 
 from surefoot.journal.side import amend
+from surefoot.journal.transfer import every_run
 from surefoot.types.errors import RunBusy, RunUnknown, UsageError
 from surefoot.types.events import RunEnded
-from surefoot.types.ports import EVERY_RUN, JournalStore, RunSummary
+from surefoot.types.ports import JournalStore, RunSummary
 
 T = TypeVar("T")
 
@@ -49,26 +50,19 @@ async def due(store: JournalStore, wanted: Wanted) -> dict[str, int]:
 
     Reads summaries alone.
     """
-    runs, after, is_more = dict[str, RunSummary](), "", True
-    while is_more:
-        page = await store.list(EVERY_RUN, after, 200)
-        runs.update((one.run_id, one) for one in page.runs)
-        after, is_more = page.next, bool(page.next)
-        await asyncio.sleep(0)  # who drives runs here has a turn
+    runs = {one.run_id: one async for one in every_run(store)}  # newest first: each precedes those that it shares
     family = {run_id: _outermost(runs, run_id) for run_id in runs}
     needs = defaultdict[str, set[str]](set)  # a family, and those whose records it shares
     for run_id, run in runs.items():
         if run.parent in family:
             needs[family[run_id]].add(family[run.parent])
-    stays = [family[run_id] for run_id, run in runs.items() if not _may_go(run, wanted, is_inner=bool(run.outer))]
+    stays = [family[run_id] for run_id, run in runs.items() if not _may_go(run, wanted)]
     kept = set(stays)
     while stays:
         new = needs[stays.pop()] - kept
         kept |= new
         stays += new
-    going = [run_id for run_id in runs if family[run_id] not in kept]
-    depth = {run_id: _depth(runs, run_id) for run_id in going}
-    return {run_id: runs[run_id].events for run_id in sorted(going, key=depth.__getitem__, reverse=True)}
+    return {run_id: run.events for run_id, run in runs.items() if family[run_id] not in kept}
 
 
 async def prune(store: JournalStore, runs: Mapping[str, int], by: str) -> AsyncIterator[int]:
@@ -102,29 +96,22 @@ async def prune(store: JournalStore, runs: Mapping[str, int], by: str) -> AsyncI
     await store.sweep()
 
 
-def _may_go(run: RunSummary, wanted: Wanted, *, is_inner: bool) -> bool:
+_NOT_ENDED = frozenset({"running", "paused", "ready", "queued", "interrupted", "set_aside", "damaged"})
+
+
+def _may_go(run: RunSummary, wanted: Wanted) -> bool:
     has_ended = run.status not in _NOT_ENDED and run.changed_at < wanted.before
-    if is_inner:  # its outer run decides
+    if run.outer:  # which decides
         return has_ended
     labels = {*run.labels, *(f"{name}={value}" for name, value in run.labels.items())}
     is_wanted = not wanted.statuses or run.status in wanted.statuses
     return has_ended and is_wanted and labels.isdisjoint(wanted.kept_labels)
 
 
-_NOT_ENDED = frozenset({"running", "paused", "ready", "queued", "interrupted", "set_aside", "damaged"})
-
-
 def _outermost(runs: dict[str, RunSummary], run_id: str) -> str:
     while (outer := runs[run_id].outer) in runs:
         run_id = outer
     return run_id
-
-
-def _depth(runs: dict[str, RunSummary], run_id: str) -> int:
-    depth = 0
-    while (run_id := runs[run_id].parent) in runs:
-        depth += 1
-    return depth
 
 
 async def _each(run_ids: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> list[T]:

@@ -8,6 +8,7 @@ Source: spec/scale.md, section 5, "Moving".
 
 from __future__ import annotations
 
+import asyncio
 import json
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from surefoot.journal.codec import Blob, digest_of, genesis
 from surefoot.journal.raw import proven, references
 from surefoot.types.archive import Origin, Row
 from surefoot.types.errors import JournalError, JournalTooNew, RunUnknown, UsageError
-from surefoot.types.ports import EVERY_RUN, JournalStore, Place, Standing
+from surefoot.types.ports import EVERY_RUN, JournalStore, Place, RunSummary, Standing
 
 FORM = 1
 """The form of the lines."""
@@ -61,9 +62,7 @@ class Piece:
 async def pieces(store: JournalStore, run_id: str, since: int, until: int, known: set[str]) -> AsyncIterator[Piece]:
     """The own records of a run from `since` to before `until`, however it goes on meanwhile; at least one piece.
 
-    Bytes that are `known` are left out, others added.
-
-    Raises `JournalError`.
+    Bytes that are `known` are left out, others added. Raises `JournalError`.
     """
     origin = await store.origin(run_id)
     at = max(since, origin.fork)
@@ -77,20 +76,27 @@ async def pieces(store: JournalStore, run_id: str, since: int, until: int, known
             return
 
 
+async def every_run(store: JournalStore) -> AsyncIterator[RunSummary]:
+    """All runs of a list, newest first, page by page; who drives runs here has a turn between them."""
+    after, is_more = "", True
+    while is_more:
+        page = await store.list(EVERY_RUN, after, 200)
+        for one in page.runs:
+            yield one
+        after, is_more = page.next, bool(page.next)
+        await asyncio.sleep(0)
+
+
 async def copy(source: JournalStore, target: JournalStore, since: float | None = None) -> AsyncIterator[Moved]:
     """Bring all runs of one journal into another, oldest first, or those that have changed `since` that time.
 
     Runs that are there already, whole or in part, go on where they end. A run that cannot be moved is told with its
     fault, and the others are moved all the same; so are the runs whose records a run shares.
     """
-    ids, left = list[str](), set(await source.beginning("", MOST))
-    after, is_more = "", True
-    while is_more:
-        page = await source.list(EVERY_RUN, after, 200)
-        ids += [one.run_id for one in page.runs if since is None or one.changed_at >= since]
-        left.difference_update(one.run_id for one in page.runs)
-        after, is_more = page.next, bool(page.next)
-    ids = [*reversed(ids), *sorted(left)]  # what no list has cannot be read
+    names = set(await source.beginning("", MOST))
+    runs = [one async for one in every_run(source)]
+    left = sorted(names - {one.run_id for one in runs})  # what no list has cannot be read
+    ids = [*(one.run_id for one in reversed(runs) if since is None or one.changed_at >= since), *left]
     done, known = set[str](), set[str]()
     for run_id in ids:
         try:
@@ -159,20 +165,75 @@ async def lines_of(store: JournalStore, run_ids: Sequence[str]) -> AsyncIterator
 
 def pieces_in(lines: Iterable[str]) -> Iterator[Piece]:
     """What lines hold, each proven against those before it. Raises `JournalError`, which names the line."""
-    reader, number, first = _Lines(), 0, 0
-    try:
-        for number, text in enumerate(lines, 1):  # the last one is named
+    number, is_empty = 0, True
+
+    def told() -> Iterator[dict[str, Any]]:  # Any: JSON, and what it lacks is said
+        nonlocal number, is_empty
+        for text in lines:
+            number += 1  # the last one is named
             if said := text.strip("\ufeff \t\r\n"):  # some shells and editors put a mark before the first line
-                first = first or number
-                if (piece := reader.take(json.loads(said), is_first=number == first)) is not None:
-                    yield piece
-        if (piece := reader.last()) is not None:
-            yield piece
+                is_empty = False
+                yield json.loads(said)
+
+    try:
+        yield from _pieces(told())
     except (AttributeError, KeyError, TypeError, ValueError, JournalError) as error:
-        told = f"{type(error).__name__}: {error}" if isinstance(error, AttributeError | KeyError | TypeError) else error
-        raise JournalError(f"line {number} cannot be imported: {told}; export the runs again") from error
-    if not first:
-        raise JournalError("there is nothing to import: the lines are empty; export the runs again")
+        if is_empty:
+            raise JournalError("there is nothing to import: the lines are empty; export the runs again") from error
+        why = f"{type(error).__name__}: {error}" if isinstance(error, AttributeError | KeyError | TypeError) else error
+        raise JournalError(f"line {number} cannot be imported: {why}; export the runs again") from error
+
+
+def _pieces(told: Iterator[dict[str, Any]]) -> Iterator[Piece]:  # Any: as above
+    match next(told, None):
+        case {"surefoot": "journal", "form": int(form), "runs": int(left)}:
+            if form > FORM:
+                raise JournalTooNew(f"a later surefoot wrote it (form {form}; this one knows {FORM}): upgrade it")
+        case _:
+            raise ValueError("these are not runs that were exported with `surefoot export RUN --form journal`")
+    run, standing, end = None, "", 0
+    rows, blobs, digests = list[Row](), list[Blob](), set[str]()
+    hashes: dict[str, list[bytes]] = {}  # of all records of each run, shared ones too
+    for line in told:
+        match line:
+            case {"blob": str(digest), "data": str(data)}:
+                if digest_of(whole := b64decode(data)) != digest:
+                    raise ValueError("its bytes were altered")
+                blobs.append((digest, whole))
+                digests.add(digest)
+            case {"run": str(run_id), "fork": int(fork), "began": float(began), "records": int(due)}:
+                if run is not None:
+                    yield _last(run, rows, blobs, standing, end - len(hashes[run.run_id]))
+                run, rows, blobs, left = Origin(run_id, began, line["parent"] or "", fork), [], [], left - 1
+                standing, end = line["standing"] if line["standing"] in get_args(Standing) else "", fork + due
+                shared = hashes.get(run.parent, [])[:fork]
+                if run_id in hashes or len(shared) != fork or bool(run.parent) != bool(fork):
+                    why = "is there twice" if run_id in hashes else "shares records that do not precede it"
+                    raise ValueError(f"run {run_id} {why}")
+                hashes[run_id] = shared
+            case {"run": str(run_id), "seq": int(seq)} if run is not None and run_id == run.run_id:
+                known = hashes[run_id]
+                row = (seq, line["at"], line["form"], line["body"].encode(), bytes.fromhex(line["hash"]))
+                rows.append(proven(run_id, Place(len(known), known[-1] if known else genesis(run_id)), row))
+                if missing := references(rows[-1].body) - digests:
+                    raise ValueError(f"the bytes of digest {min(missing)}, to which it refers, do not precede it")
+                known.append(rows[-1].hash)
+                if len(rows) == PIECE:
+                    yield Piece(run, rows, blobs, standing=standing)
+                    rows, blobs = [], []
+            case _:
+                raise ValueError("it is neither a run, nor a record of the run before it, nor bytes")
+    if run is not None:
+        yield _last(run, rows, blobs, standing, end - len(hashes[run.run_id]))
+    if left:
+        raise ValueError(f"it is the last one, but {abs(left)} runs are {_wrong(left)}")
+
+
+def _last(run: Origin, rows: Sequence[Row], blobs: Sequence[Blob], standing: Standing, lacks: int) -> Piece:
+    """The last piece of a run. Raises `ValueError` where it has other records than were told."""
+    if lacks:
+        raise ValueError(f"run {run.run_id} ends there, but {abs(lacks)} of its records are {_wrong(lacks)}")
+    return Piece(run, rows, blobs, is_last=True, standing=standing)
 
 
 async def take_in(store: JournalStore, lines: Iterable[str]) -> AsyncIterator[Moved]:
@@ -188,78 +249,6 @@ async def take_in(store: JournalStore, lines: Iterable[str]) -> AsyncIterator[Mo
             await _stand(store, piece.origin.run_id, piece.standing, piece.origin.fork + records)
             yield Moved(piece.origin.run_id, records, "", 0)
             records = 0
-
-
-class _Lines:
-    """Lines as they are read. `hashes` are those of all records of each run, shared ones too."""
-
-    def __init__(self) -> None:
-        self.hashes: dict[str, list[bytes]] = {}
-        self.runs = self.due = 0
-        self.run: Origin | None = None
-        self.standing: Standing = ""
-        self.rows: list[Row] = []
-        self.blobs: list[Blob] = []
-        self.digests: set[str] = set()
-
-    def take(self, line: dict[str, Any], *, is_first: bool) -> Piece | None:  # Any: JSON, and what it lacks is said
-        """The piece that ends with this line, or before it."""
-        match line:
-            case {"surefoot": "journal", "form": int(form), "runs": int(runs)} if is_first:
-                if form > FORM:
-                    raise JournalTooNew(f"a later surefoot wrote it (form {form}; this one knows {FORM}): upgrade it")
-                self.runs = runs
-            case _ if is_first:
-                raise ValueError("these are not runs that were exported with `surefoot export RUN --form journal`")
-            case {"blob": str(digest), "data": str(data)}:
-                if digest_of(whole := b64decode(data)) != digest:
-                    raise ValueError("its bytes were altered")
-                self.blobs.append((digest, whole))
-                self.digests.add(digest)
-            case {"run": str(run_id), "fork": int(fork), "began": float(began), "records": int(due)}:
-                before = self._ended()
-                self._begin(Origin(run_id, began, line["parent"] or "", fork), due)
-                self.standing = line["standing"] if line["standing"] in get_args(Standing) else ""
-                return before
-            case {"run": str(run_id), "seq": int(seq)} if self.run is not None and run_id == self.run.run_id:
-                hashes = self.hashes[run_id]
-                row = (seq, line["at"], line["form"], line["body"].encode(), bytes.fromhex(line["hash"]))
-                place = Place(len(hashes), hashes[-1] if hashes else genesis(run_id))
-                self.rows.append(proven(run_id, place, row))
-                if missing := references(self.rows[-1].body) - self.digests:
-                    raise ValueError(f"the bytes of digest {min(missing)}, to which it refers, do not precede it")
-                hashes.append(self.rows[-1].hash)
-                return self._piece(self.run) if len(self.rows) == PIECE else None
-            case _:
-                raise ValueError("it is neither a run, nor a record of the run before it, nor bytes")
-        return None
-
-    def last(self) -> Piece | None:
-        """The last piece. Raises `ValueError` where something is missing behind it."""
-        piece = self._ended()
-        if self.runs:
-            raise ValueError(f"it is the last one, but {abs(self.runs)} runs are {_wrong(self.runs)}")
-        return piece
-
-    def _ended(self) -> Piece | None:
-        """The last piece of the run. Raises `ValueError` where it has other records than were told."""
-        if self.run is None:
-            return None
-        if lacks := self.due - len(self.hashes[self.run.run_id]):
-            raise ValueError(f"run {self.run.run_id} ends there, but {abs(lacks)} of its records are {_wrong(lacks)}")
-        return self._piece(self.run, is_last=True)
-
-    def _piece(self, run: Origin, *, is_last: bool = False) -> Piece:
-        rows, blobs, self.rows, self.blobs = self.rows, self.blobs, [], []
-        return Piece(run, rows, blobs, is_last, self.standing)
-
-    def _begin(self, origin: Origin, due: int) -> None:
-        shared = self.hashes.get(origin.parent, [])[: origin.fork]
-        if origin.run_id in self.hashes or len(shared) != origin.fork or bool(origin.parent) != bool(origin.fork):
-            why = "is there twice" if origin.run_id in self.hashes else "shares records that do not precede it"
-            raise ValueError(f"run {origin.run_id} {why}")
-        self.run, self.due, self.hashes[origin.run_id] = origin, origin.fork + due, shared
-        self.runs -= 1
 
 
 def _wrong(lacks: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from surefoot.journal.sqlite_file import (
 from surefoot.journal.sqlite_read import ACCEPT, Reader
 from surefoot.journal.sqlite_write import sync_file, sync_folder
 from surefoot.types.errors import JournalError, RunBusy, RunUnknown, UsageError
-from surefoot.types.events import RunEnded, RunResumed
+from surefoot.types.events import Event, RunEnded, RunResumed
 from surefoot.types.ports import JournalStore
 
 _ALL_RUNS = "SELECT number, run_id FROM run ORDER BY number"
@@ -139,13 +139,8 @@ async def faults_of(store: JournalStore, run_id: str, *, replays: bool) -> list[
         return [RunFault(run_id, str(error))]
     if wrong:
         return [RunFault(run_id, wrong)]
-    events = [record.event for record in records]
-    try:
-        fold(events)
-        differs_at = replay(events).differs_at if replays else None
-    except Exception as error:  # noqa: BLE001 - as in `_fault`
-        return [RunFault(run_id, f"run {run_id}: its records cannot be folded: {type(error).__name__}: {error}")]
-    return [] if differs_at is None else [RunFault(run_id, f"run {run_id}: record {differs_at} replays differently")]
+    told = _wrong_in(run_id, [record.event for record in records], replays=replays)
+    return [RunFault(run_id, told)] if told else []
 
 
 def _fault(reader: Reader, run_id: str) -> RunFault | None:
@@ -159,11 +154,18 @@ def _fault(reader: Reader, run_id: str) -> RunFault | None:
         records, wrong = [], error
     if wrong is not None:
         return RunFault(run_id, str(wrong), is_lost=ACCEPT in str(wrong))
+    told = _wrong_in(run_id, [record.event for record in records])
+    return RunFault(run_id, told) if told else None
+
+
+def _wrong_in(run_id: str, events: Sequence[Event], *, replays: bool = False) -> str:
+    """What is wrong with the records of a run that are whole, "" for nothing."""
     try:
-        fold(record.event for record in records)
+        fold(events)
+        differs_at = replay(events).differs_at if replays else None
     except Exception as error:  # noqa: BLE001 - whatever it is, the records cannot be folded
-        return RunFault(run_id, f"run {run_id}: its records cannot be folded: {type(error).__name__}: {error}")
-    return None
+        return f"run {run_id}: its records cannot be folded: {type(error).__name__}: {error}"
+    return "" if differs_at is None else f"run {run_id}: record {differs_at} replays differently"
 
 
 def _keep_heads(copy: sqlite3.Connection, target: Path, before: dict[int, Head], after: Mapping[int, Head]) -> None:

@@ -135,14 +135,6 @@ async def _pass_on(asked: Asked, made: Made | None) -> bool:
     return True
 
 
-def _key_of_effect(move: WorldMove, state: State) -> str | None:
-    """What a call is known by that must not be made twice; None for any other move."""
-    owner, call = call_of(move, state)
-    if call is None or call.spec is None or call.spec.delegates or durability(move, state) != "synced":
-        return None
-    return call_key(owner, call)
-
-
 class Activities:
     """The activities of one worker process. `tell` is called with the id of a held run to which something was said."""
 
@@ -289,8 +281,10 @@ class Activities:
         move, held = decode_move(asked.move), asked.held
         async with _beating():  # also while servers of tools are slow: what counts as lost is not to begin after that
             state = await self._state(held, asked.seq)
-            making = asyncio.create_task(self._carry_out(move, held, state))
-            return await (making if (key := _key_of_effect(move, state)) is None else self._waited(asked, making, key))
+            making, (owner, call) = asyncio.create_task(self._carry_out(move, held, state)), call_of(move, state)
+            if call is None or call.spec is None or call.spec.delegates or durability(move, state) != "synced":
+                return await making
+            return await self._waited(asked, making, call_key(owner, call))
 
     async def _carry_out(self, move: WorldMove, held: Held, state: State) -> Made:
         shelf = _Shelved(self._store, held.run_id)

@@ -191,21 +191,21 @@ class Shelf(PayloadCodec, WithSerializationContext):
         return self
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        return [await self._put(one) if one.ByteSize() > MOST_BYTES else one for one in payloads]
+        sent = list(payloads)
+        for at, one in enumerate(payloads):
+            if one.ByteSize() > MOST_BYTES:
+                encoding, data = _PACKED, zlib.compress(one.SerializeToString(), 1)
+                if len(data) > MOST_BYTES:
+                    encoding, data = _KEPT, (await self._store.put_blob(self._run_id, data)).encode()
+                sent[at] = Payload(metadata={"encoding": encoding}, data=data)
+        return sent
 
     async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        return [await self._get(one) for one in payloads]
-
-    async def _put(self, payload: Payload) -> Payload:
-        packed = zlib.compress(payload.SerializeToString(), 1)
-        if len(packed) <= MOST_BYTES:
-            return Payload(metadata={"encoding": _PACKED}, data=packed)
-        digest = await self._store.put_blob(self._run_id, packed)
-        return Payload(metadata={"encoding": _KEPT}, data=digest.encode())
-
-    async def _get(self, payload: Payload) -> Payload:
-        encoding = payload.metadata.get("encoding")
-        if encoding not in (_PACKED, _KEPT):
-            return payload
-        packed = payload.data if encoding == _PACKED else await self._store.get_blob(payload.data.decode())
-        return Payload.FromString(zlib.decompress(packed))
+        found = list(payloads)
+        for at, one in enumerate(payloads):
+            encoding, data = one.metadata.get("encoding"), one.data
+            if encoding == _KEPT:
+                data = await self._store.get_blob(data.decode())
+            if encoding in (_PACKED, _KEPT):
+                found[at] = Payload.FromString(zlib.decompress(data))
+        return found
