@@ -32,68 +32,8 @@ _BUSY_TIMEOUT_S = 5.0
 PAGE_BYTES = 1024
 """Of a new file. A step appends about 2 KB in few places, and each place writes its whole page to the log."""
 
-_TABLES = """
-CREATE TABLE run (
-    number INTEGER PRIMARY KEY,
-    run_id TEXT NOT NULL UNIQUE,
-    started_at REAL NOT NULL,
-    parent INTEGER,                 -- number of the run whose records before `at` this one shares
-    at INTEGER NOT NULL DEFAULT 0,  -- the first record of its own
-    owner TEXT NOT NULL DEFAULT '', -- who drives it
-    events INTEGER NOT NULL DEFAULT 0  -- how many records there were when it was last released, shared ones too
-);
-CREATE TABLE event (
-    run INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    at REAL NOT NULL,
-    version INTEGER NOT NULL,
-    body BLOB NOT NULL,
-    hash BLOB NOT NULL,
-    PRIMARY KEY (run, seq)  -- a second writer fails here
-);
-CREATE TABLE blob (
-    digest TEXT PRIMARY KEY,
-    data BLOB NOT NULL,
-    run INTEGER NOT NULL,  -- the record that it was first kept for
-    seq INTEGER NOT NULL
-);
-"""
-
-_SUMMARIES = """
-CREATE TABLE summary (
-    run INTEGER PRIMARY KEY,
-    body BLOB NOT NULL  -- as `types/ports.py` has it, in JSON; of a run of form 1 it is made when it is written to
-)"""
-
-_SHARED = """
-ALTER TABLE run ADD COLUMN fence INTEGER NOT NULL DEFAULT 0;  -- grows whenever a worker claims it
-ALTER TABLE run ADD COLUMN lease_until REAL;  -- of a run that was claimed: until then it is the owner's
-ALTER TABLE run ADD COLUMN ready_at REAL;     -- when a worker may claim it, none while it is driven or stands still
-ALTER TABLE summary ADD COLUMN status TEXT NOT NULL DEFAULT '';
-ALTER TABLE summary ADD COLUMN agent TEXT NOT NULL DEFAULT '';
-ALTER TABLE summary ADD COLUMN standing TEXT NOT NULL DEFAULT '';
-ALTER TABLE summary ADD COLUMN waits INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE summary ADD COLUMN change INTEGER NOT NULL DEFAULT 0;
-CREATE TABLE label (label TEXT NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (label, run)) WITHOUT ROWID;
-CREATE TABLE word (
-    number INTEGER PRIMARY KEY,
-    run INTEGER NOT NULL,
-    key TEXT NOT NULL,
-    body BLOB NOT NULL,
-    outcome TEXT NOT NULL DEFAULT '',
-    detail TEXT NOT NULL DEFAULT '',
-    seq INTEGER NOT NULL DEFAULT -1
-);
-CREATE UNIQUE INDEX word_key ON word (run, key) WHERE key<>'';
-CREATE INDEX word_unheard ON word (run) WHERE outcome='';
-CREATE INDEX run_ready ON run (ready_at) WHERE ready_at IS NOT NULL;
-CREATE INDEX run_driven ON run (owner) WHERE owner<>'';
-CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
-CREATE INDEX summary_change ON summary (change);
-CREATE INDEX summary_status ON summary (status, run);
-CREATE INDEX summary_agent ON summary (agent, run) WHERE agent<>'';
-CREATE INDEX summary_waits ON summary (run) WHERE waits;
-CREATE INDEX summary_open ON summary (standing, run) WHERE status='running'"""
+FORMS = Path(__file__).with_name("sqlite_forms")
+"""The forms of the tables, one file for the step to each; none is ever changed."""
 
 _FORMER_WRITES = """
 CREATE TRIGGER former_writes BEFORE INSERT ON summary WHEN new.status='' AND new.run<>0
@@ -188,8 +128,8 @@ def connect(path: Path, *, make: bool = True) -> sqlite3.Connection:
             _use_wal(db, path)  # cannot be done inside a transaction
             with transaction(db):
                 if _is_empty(db):  # still: another process may have been first
-                    for statement in (*_TABLES.split(";"), _SUMMARIES, *_SHARED.split(";")):
-                        db.execute(statement)
+                    for form in range(1, FORMAT + 1):
+                        _step_to(db, form)
                     db.execute(f"PRAGMA application_id={_APPLICATION}")
                     db.execute(f"PRAGMA user_version={FORMAT}")
         _check_form(db, path)
@@ -199,6 +139,12 @@ def connect(path: Path, *, make: bool = True) -> sqlite3.Connection:
         db.execute("PRAGMA journal_size_limit=16777216")  # a log that had to grow is cut back when it starts over
         failed.pop_all()
     return db
+
+
+def _step_to(db: sqlite3.Connection, form: int) -> None:
+    """Make what a form of the tables has more than the one before."""
+    for statement in (FORMS / f"{form}.sql").read_text("utf-8").split(";\n"):
+        db.execute(statement)
 
 
 def connect_for(path: Path, *, read_only: bool) -> tuple[sqlite3.Connection, bool]:
@@ -252,11 +198,10 @@ def upgrade_tables(
     with transaction(db, "EXCLUSIVE"):
         form = form_of(db)  # another process may have been first
         if form == 1:
-            db.execute(_SUMMARIES)
+            _step_to(db, 2)
             note_heads()
         if form < FORMAT:
-            for statement in _SHARED.split(";"):
-                db.execute(statement)
+            _step_to(db, FORMAT)
             note_summaries()
             db.execute(_FORMER_WRITES)
             db.execute(f"PRAGMA user_version={FORMAT}")
