@@ -36,22 +36,18 @@ def agents_in(path: Path, store: JournalStore, journal: str, closed: Sequence[Pa
     """
     match path.suffix:
         case ".py":
-            found = _in_python(path)
+            given: object = getattr(loaded(path, "--agents", f"surefoot_agents_{path.stem}"), "agents", None)
+            agents = cast("Mapping[object, object]", given if isinstance(given, Mapping) else {})
+            if not isinstance(given, Mapping) or not all(
+                isinstance(name, str) and isinstance(one, Agent) for name, one in agents.items()
+            ):
+                raise UsageError(f"--agents {path}: define `agents`, a mapping of names to surefoot.Agent objects")
+            found = _check_names(path, cast("Mapping[str, Agent]", given))  # as was just looked at
         case ".toml":
             found = _in_toml(path, store, journal, closed)
         case _:
             raise UsageError(f"--agents {path}: give a file that ends in .py or .toml")
     return {name: cast("Agent", replace(cast("Any", agent), name=name, journal=store)) for name, agent in found.items()}
-
-
-def _in_python(path: Path) -> Mapping[str, Agent]:
-    module = loaded(path, "--agents", f"surefoot_agents_{path.stem}")
-    found: object = getattr(module, "agents", None)
-    if not isinstance(found, Mapping) or not all(
-        isinstance(name, str) and isinstance(one, Agent) for name, one in cast("Mapping[object, object]", found).items()
-    ):
-        raise UsageError(f"--agents {path}: define `agents`, a mapping of names to surefoot.Agent objects")
-    return _check_names(path, cast("Mapping[str, Agent]", found))  # as was just looked at
 
 
 def _in_toml(path: Path, store: JournalStore, journal: str, closed: Sequence[Path]) -> Mapping[str, Agent]:

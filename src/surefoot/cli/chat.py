@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -116,7 +116,11 @@ class _Room:
                 specs = self._state().tools.tools or [t.spec for t in tools_of(self.recipe, journal_path(self.journal))]
                 put(stdout(), [Line(f"{visible(one.name)}  {one.effect}") for one in specs if one.name != READ_RESULT])
             case "/why":
-                self._why(rest.strip())
+                records = _records(self.journal, self.last().id).records
+                judged = [one.event.call_id for one in records if isinstance(one.event, CallJudged)]
+                if not (call_id := rest.strip() or next(reversed(judged), "")):
+                    raise UsageError("no call has been judged in this chat yet")
+                put(stdout(), why(records, call_id).lines)
             case "/fork":
                 self.chat = self.agent.chat(after=self.last().id)
                 put(stderr(), [Line(f"chat {self.chat.id} goes on from here", "head")])
@@ -144,15 +148,15 @@ class _Room:
     def _keeping(self, work: Work) -> Work:
         """The same, with the recipe of the run kept once it has begun, so that it counts as this user's own."""
 
-        def seeing(watch: Watch) -> Callable[[Event | Signal], None]:
+        def seeing(watch: Watch, stream: bool) -> Coroutine[object, object, Run]:
             def notice(news: Event | Signal) -> None:
                 if isinstance(news, RunStarted):
                     keep_recipe(journal_path(self.journal), news.run_id, self.recipe)
                 watch(news)
 
-            return notice
+            return work(notice, stream)
 
-        return lambda watch, stream: work(seeing(watch), stream)
+        return seeing
 
     def _answered(self, run: Run) -> Work | None:
         """Ask what waits; what goes on with the run then. None where a question was left open."""
@@ -181,13 +185,6 @@ class _Room:
             return _records(self.journal, self.last().id).state
         except UsageError:
             return EMPTY
-
-    def _why(self, call_id: str) -> None:
-        records = _records(self.journal, self.last().id).records
-        judged = [one.event.call_id for one in records if isinstance(one.event, CallJudged)]
-        if not call_id and not judged:
-            raise UsageError("no call has been judged in this chat yet")
-        put(stdout(), why(records, call_id or judged[-1]).lines)
 
 
 def _records(journal: str | None, run_id: str) -> Found:

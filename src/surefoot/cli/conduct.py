@@ -12,7 +12,6 @@ import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -43,6 +42,7 @@ from surefoot.cli.setup import (
     Found,
     agent_from,
     check_tools,
+    closed_after,
     config_for,
     find,
     journal_hint,
@@ -293,13 +293,8 @@ def _stdin() -> str:
 
 def driven(agent: Agent, work: Work, showing: Showing) -> Run:
     """Drive a run and show it. Ctrl-C and SIGTERM cancel it, and leave it resumable."""
-
-    async def closed_after() -> Run:
-        async with aclosing(agent):
-            return await work(showing.watch, showing.streams)
-
     with showing:
-        return asyncio.run(terminable(closed_after()))
+        return asyncio.run(terminable(closed_after(agent, lambda _: work(showing.watch, showing.streams))))
 
 
 async def terminable(work: Awaitable[T]) -> T:

@@ -83,11 +83,12 @@ class Answers:
 
 
 def _put_out(text: str, then: str = "") -> None:
-    """Print to stdout, whose reader may have gone."""
+    """Print to stdout; where its reader is gone, this and all that is still printed goes nowhere."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        leave_stdout()
+        with Path(os.devnull).open("wb") as nowhere:  # so does what Python flushes at its exit
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
         print(f"surefoot: stdout was closed{then}", file=sys.stderr)
 
 
@@ -340,12 +341,6 @@ def progress(state: State, told: ToolProgress) -> str:
 
 def _running(state: State) -> list[str]:
     return [visible(call.name) for call in state.calls if call.attempts and call.is_open]
-
-
-def leave_stdout() -> None:
-    """Whoever read stdout is gone: what is still printed goes nowhere, and so does what Python flushes at its exit."""
-    with Path(os.devnull).open("wb") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def stderr() -> Console:

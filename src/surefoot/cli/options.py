@@ -60,9 +60,7 @@ _MODEL, _TOOLS, _GUARD, _PLAN, _LIMITS = "Model", "Tools", "Guard", "With --reas
 """The panels of help."""
 
 
-def _option(
-    panel: str, meaning: str, default: Any = None, metavar: str | None = None
-) -> Any:  # Any: as the field has it
+def _option(panel: str, meaning: str, default: Any = None, metavar: str | None = None) -> Any:  # Any: of any type
     """A field that is an option: its panel of the help, and what stands there; its type says the rest."""
     return field(default=default, metadata={"rich_help_panel": panel, "help": meaning, "metavar": metavar})
 

@@ -188,9 +188,8 @@ class _CrashingRun:
         self._store = store
         self.words = journal.words
         self.listen = journal.listen
-        self._waiting: list[
-            tuple[tuple[Event, ...], tuple[bytes, ...], Sequence[Posted], float]
-        ] = []  # appends, with their bytes
+        # appends that wait, with their bytes
+        self._waiting: list[tuple[tuple[Event, ...], tuple[bytes, ...], Sequence[Posted], float]] = []
         self._blobs: dict[str, bytes] = {}
         self._written = 0  # how many of those that wait
         self._is_due = False

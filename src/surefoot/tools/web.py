@@ -162,22 +162,13 @@ def literal_address(host: str) -> Address | None:
     host = plain_host(host)
     if ":" in host:
         return ip_address(host)
-    labels = host.split(".")
-    last_label = labels[-1]
+    last_label = host.rpartition(".")[2]
     if not last_label.isdigit() and not _HEXADECIMAL.fullmatch(last_label):
         return None
-    if len(labels) > 4:  # noqa: PLR2004  # four bytes
-        raise ValueError(f"{host} is not an address")
-
-    def number(label: str) -> int:  # as `inet_aton` reads it
-        if label.startswith("0x"):
-            return int(label[2:] or "0", 16)
-        return int(label, 8 if len(label) > 1 and label.startswith("0") else 10)
-
-    *first, last = map(number, labels)
-    if any(part > 255 for part in first) or last >= 256 ** (4 - len(first)):  # noqa: PLR2004  # a byte
-        raise ValueError(f"{host} is not an address")
-    return IPv4Address(sum(part << (24 - 8 * at) for at, part in enumerate(first)) + last)
+    try:
+        return IPv4Address(socket.inet_aton(host))
+    except OSError as error:
+        raise ValueError(f"{host} is not an address") from error
 
 
 def _carried(address: IPv6Address) -> IPv4Address | None:
