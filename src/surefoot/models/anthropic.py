@@ -1,8 +1,7 @@
 """The Anthropic Messages wire.
 
-Neighbours of one role become one message, with the results of a reply first, since roles must alternate and each call
-must be answered in the next message. The end of the tools, of the system text and of the messages are marked for the
-provider's prompt cache; what stands before a mark is the same bytes in every later request.
+Neighbours of one role become one message, with results first, since roles must alternate and each call must be answered
+in the next message. The ends of tools, system text and messages are marked for the provider's prompt cache.
 """
 
 import re
@@ -35,10 +34,7 @@ _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class _Form(wire.Form):
-    """`effort` goes to `output_config`, `thinking` is the encoded field.
-
-    One with a budget (`is_budget`) is only taken when the reply that asked for the last calls began with thinking.
-    """
+    """`effort` goes to `output_config`, `thinking` is the encoded field; with a budget it may not be taken."""
 
     marks: bool
     effort: str
@@ -178,10 +174,7 @@ class Anthropic(wire.Wire[_Form]):
 
 
 def _with_results_first(history: Sequence[messages.ModelMessage]) -> Sequence[messages.ModelMessage]:
-    """Results before what else is said to the model in that turn, since the wire takes them in no other order.
-
-    So they come from the view already; then nothing is copied.
-    """
+    """Results before what else is said in that turn: the only order that the wire takes. Mostly nothing is copied."""
     before = "assistant"
     for message in history:
         if message.role == "tool" and before not in ("tool", "assistant"):

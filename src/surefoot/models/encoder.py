@@ -40,10 +40,7 @@ Encode = Callable[[str], bytes]
 
 
 class LocalEncoder:
-    """An encoder that remembers the vectors of texts in `file`, by their hash; None keeps them in memory alone.
-
-    `encode` makes one vector. Several tasks may ask at once; they are answered one at a time. Use `from_default`.
-    """
+    """Remembers the vectors of texts in `file`, by hash; None: in memory. One answer at a time. Use `from_default`."""
 
     def __init__(self, encode: Encode, file: Path | None = None) -> None:
         self._encode = encode
@@ -53,10 +50,7 @@ class LocalEncoder:
 
     @classmethod
     def from_default(cls, directory: Path | None = None) -> LocalEncoder:
-        """All-MiniLM-L6-v2 from its files. Raises `ConfigError` that says what to install or to fetch.
-
-        `directory` is that of the files and vectors; the user's cache without it.
-        """
+        """All-MiniLM-L6-v2 from its files in `directory` (the user's cache). Raises `ConfigError` with the remedy."""
         where = directory or cache_directory()
         paths = [weights_file(weights, where) for weights in (ENCODER, VOCABULARY)]
         for path, weights in zip(paths, (ENCODER, VOCABULARY), strict=True):

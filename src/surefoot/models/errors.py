@@ -1,8 +1,7 @@
-"""What an error of a model server means: a kind of failure in our own words, or a part of the request that it refuses.
+"""What an error of a server means: a kind of failure in our own words, or a part of the request that it refuses.
 
-The words that servers use are data (`data/refusals.toml`), read at the first error, since most runs see none. Only a
-part that the request really carried can be refused; a trait that is known already explains nothing.
-Source: spec/react.md, section 2.
+The words of servers are data (`data/refusals.toml`), read at the first error. Only a part that the request carried can
+be refused; a trait that is known already explains nothing. Source: spec/react.md, section 2.
 """
 
 import re
@@ -175,10 +174,7 @@ _ONE_TOOL = re.compile(r"\btools(?:\[|\.)\d+\]?\.(?:function|custom|input_schema
 
 
 def named_trait(protocol: str, message: str, code: str, param: str, sent: Json) -> str | None:
-    """The trait whose part of `sent` (the body, decoded) is refused; `None` when the error is about something else.
-
-    `param` is the field that the error points to, if it does.
-    """
+    """The trait whose part of the body `sent` is refused, if one is. `param`: the field that the error points to."""
     denied = code in items(_data("denial.codes")) or denies(message)
     parts = {name: mapping(part) for name, part in mapping(_data(f"{protocol}.parts")).items()}
     fields = {name: [text(field) for field in items(part["fields"])] for name, part in parts.items()}

@@ -25,10 +25,9 @@ _READ_BYTES = 1 << 20
 class Weights:
     """One model file that surefoot knows: `size` in bytes, `sha256` in hex, and the places that offer it.
 
-    `repository` is on the Hugging Face hub, if it is there. The same file lies on the package index as `parts`
-    distributions, `part_name` followed by 1, 2, … where there are several, each holding the next `part_bytes` of it at
-    `inside`. `variable` of the environment may name the file where a user has it already. Source: DESIGN, "The embedded
-    default model".
+    `repository` is on the Hugging Face hub. On the package index the file lies as `parts` distributions, `part_name`
+    followed by 1, 2, … where there are several, each holding the next `part_bytes` of it at `inside`. `variable` of the
+    environment may name the file where a user has it.
     """
 
     name: str

@@ -71,11 +71,9 @@ def close(schema: object) -> object:
 def grammar_schema(schema: Schema) -> dict[str, object]:
     """The part of `schema` that the embedded model's decoder holds to, references written out; keys keep their order.
 
-    A decoder that is given a keyword it does not know, a reference it cannot follow or a range that nothing fits does
-    not complain: it lets the reply run free. So this keeps what is known to work and leaves out the rest. What it gives
-    is never stricter than the schema where that would shut out a right reply, with one exception: keys that the schema
-    does not name are shut out, since a small model makes them up. The reply is validated against the whole schema
-    afterwards.
+    A decoder lets the reply run free, without a word, for a keyword it does not know, a reference it cannot follow, a
+    range that nothing fits: these are left out. Never stricter than the schema where that would shut out a right reply,
+    but for keys that it does not name, since a small model makes them up. The whole schema is checked afterwards.
     """
     return {**_simple(schema, (), 0), "x-guidance": _WRITING}
 
@@ -165,10 +163,7 @@ def _range(schema: Schema, lower: Sequence[str], upper: Sequence[str]) -> dict[s
 
 
 def _resolve(reference: object, scopes: tuple[Schema, ...]) -> Schema | None:
-    """What a local reference points to, seen from the nearest enclosing schema in which it leads anywhere.
-
-    A tool's own schema stands inside the step's schema, so its `#` is not the root of the whole.
-    """
+    """What a local reference leads to from the nearest scope where it does: a tool's `#` is not the whole's."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
     steps = [step.replace("~1", "/").replace("~0", "~") for step in reference[2:].split("/")]

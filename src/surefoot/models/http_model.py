@@ -35,10 +35,9 @@ class HttpModel:
     """A `Model` that speaks a wire to a base URL.
 
     `wire` makes the wire for a model, `name` is what the user wrote, `model` what the server is asked for, `traits`
-    what is known of it beforehand; `key_variable` is the environment variable that error messages name. Holds no
-    conversation: one object serves any number of runs at once, in any number of event loops. The first request imports
-    aiohttp and opens a session. `headers` and `query` go with each request; a header given here stands in the place of
-    one that surefoot would send. `near`: the endpoint is on this machine, so that it is given longer.
+    what is known of it beforehand; `key_variable` is what error messages name. Holds no conversation: one object serves
+    any number of runs and event loops at once. The first request imports aiohttp. `headers` and `query` go with each
+    request, before those of surefoot. `near`: the endpoint is on this machine, so that it is given longer.
     """
 
     def __init__(
@@ -244,10 +243,7 @@ def without_user(url: str) -> str:
 
 
 def price_of(usage: Usage, base_url: str, *models: str) -> float | None:
-    """US dollars for what one request used; None where no price is known. The first of the names that has one counts.
-
-    The prices are those that the package brings; nothing is fetched.
-    """
+    """US dollars for a request, by the prices that the package brings; the first of the names that has one counts."""
     if (prices := price_table()) is None:
         return None
     most_cached = min(usage.cached_tokens, usage.input_tokens)

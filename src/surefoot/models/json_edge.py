@@ -66,11 +66,7 @@ def without_halves(written: str) -> str:
 
 
 def write(value: object) -> bytes:
-    """Encode as compact JSON in UTF-8.
-
-    What orjson does not take (lone surrogates, integers beyond 64 bits) goes the slower way; half a surrogate pair is
-    sent as a question mark, since no server could read it.
-    """
+    """Compact JSON in UTF-8. What orjson does not take goes the slower way; half a surrogate pair becomes a "?"."""
     try:
         return orjson.dumps(value, default=plain)
     except orjson.JSONEncodeError:

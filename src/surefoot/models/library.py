@@ -69,10 +69,10 @@ class LibraryModel:
 
 
 def litellm_model(name: str, settings: ModelSettings, *, acompletion: Library | None = None) -> Model:
-    """The model that LiteLLM calls `name`; a LiteLLM *proxy* is the provider `litellm`, and needs no library.
+    """The model that LiteLLM calls `name`; a LiteLLM *proxy* is the provider `litellm`. The library finds the key.
 
-    `acompletion` stands in for the library's function of that name. Raises `ConfigError` when the library is not
-    installed. It is imported with the first request, and finds the key.
+    Raises `ConfigError` without the library, which is imported with the first request. `acompletion` stands in for its
+    own.
     """
     if acompletion is None and find_spec("litellm") is None:
         raise ConfigError("model", f"litellm-lib:{name}", "the library is missing: pip install litellm")

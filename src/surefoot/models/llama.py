@@ -1,8 +1,8 @@
 """llama.cpp in a process of its own: while it loads a model, no other thread of its process gets a turn.
 
-The two speak in lines of JSON. The process is told what to load, then one completion after the other; it answers with
-the events of each, and `null` at its end. "stop" ends a completion with its next event, and the end of its input ends
-the process. Run as a script, this module is that process: it needs nothing but `xllamacpp`.
+The two speak in lines of JSON: what to load, then one completion after the other; back come its events, and `null` at
+the end. "stop" ends a completion with its next event, the end of the input the process. Run as a script, this module is
+that process.
 """
 
 from __future__ import annotations

@@ -46,10 +46,9 @@ _CONTROL_BEGINS = re.compile(r"(?<=<)(?=\||/?tool_call>)")  # <|…|>, <tool_cal
 
 
 class LocalModel:
-    """The embedded model as a `Model`. Several of them share one loaded copy; requests are answered one at a time.
+    """The embedded model as a `Model`; all share one loaded copy, and are answered one at a time. Use `from_default`.
 
-    `engine` generates; `to_grammar` writes a schema in its language; `context_tokens` is the engine's window. Use
-    `from_default`.
+    `engine` generates; `to_grammar` writes a schema in its language; `context_tokens` is the engine's window.
     """
 
     modes: tuple[messages.CallMode, ...] = ("schema", "text")
@@ -66,10 +65,9 @@ class LocalModel:
 
     @classmethod
     def from_default(cls, *, context_tokens: int = CONTEXT_TOKENS, threads: int | None = None) -> LocalModel:
-        """Qwen2.5-Coder-1.5B-Instruct from its file. It is loaded, and at first verified, with the first request.
+        """Qwen2.5-Coder-1.5B-Instruct from its file. Raises `ConfigError` with the remedy. Loaded when it is asked.
 
-        Raises `ConfigError` that says what to install or to fetch. `threads`: default is $SUREFOOT_THREADS, else one a
-        physical core.
+        `threads`: $SUREFOOT_THREADS, else one a physical core.
         """
         library = _import_library()
         said = str(os.environ.get(THREADS_VARIABLE) or physical_cores()) if threads is None else str(threads)
@@ -91,10 +89,7 @@ class LocalModel:
         return cls(f"local:{QWEN_CODER.name}", engine, library.json_schema_to_grammar, context_tokens)
 
     async def send(self, request: messages.ModelRequest, emit: messages.Emit | None = None) -> messages.ModelMessage:
-        """One reply. Time spent waiting for other runs counts only against the deadline of the request.
-
-        The first token may take long after a long prompt; each batch of it that was read counts as a sign of life.
-        """
+        """One reply. Waiting for other runs counts only against the deadline; each batch read is a sign of life."""
         if request.mode == "native":
             raise TraitRefused("native_tools", "no", "the embedded model has no tools field")
         body = self._body(request)
@@ -231,9 +226,8 @@ class Generator(Protocol):
 class Engine:
     """One model, loaded at its first use and freed when the last of its users has closed it.
 
-    Generations queue for a thread of their own, first come first served, and one whose caller is gone is not begun. A
-    second one at the same time would cost both of them nearly all that it gains (measured on two cores: two side by
-    side take 7.0 s, one after the other 8.4 s), and it would halve the context.
+    Generations queue, first come first served; one whose caller is gone is not begun. Two side by side gain little (7.0
+    s against 8.4 s one after the other, on two cores) and halve the context.
     """
 
     def __init__(self, load: Callable[[], Generator]) -> None:
@@ -275,7 +269,6 @@ class Engine:
         return None if self._users or self._worker is None else self._worker.submit(free_if_unused)
 
     def close(self) -> None:
-        """Free the model when the process ends, so that no thread of it runs into the teardown."""
         if self._worker is not None:
             self._worker.shutdown(wait=True, cancel_futures=True)
         self._generator = None

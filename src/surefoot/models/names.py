@@ -44,9 +44,9 @@ Place = Callable[[str, str, Mapping[str, str], Mapping[str, str]], tuple[str, Ma
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where a provider's API is, which wire it speaks, and which environment variables hold its key and base URL.
+    """An API, its wire, and the variables that hold its key and base URL; the key may go to `hosts` that end so, too.
 
-    `hosts` are what the hosts end in that its key may go to besides; `place` says where a model is, if not right there.
+    `place` says where a model is, if not right there.
     """
 
     base_url: str = ""
@@ -150,16 +150,14 @@ def resolve(
 ) -> Model:
     """The model with that name, with retries and a circuit breaker. Nothing is sent or opened yet.
 
-    `name` is `provider:model`, `http://host:port/v1#model`, any model name beside a `base_url`, or `local`. A key given
-    here, as the password of the URL or in the environment is used, the first of them; a local base URL needs none. A
-    callable gives a key for each request. `headers` and `query` go with each request; one of them that holds a secret
-    does for a key. `traits` say what is known of the model, "small" that it is led as the embedded one is. The
-    environment's key of a provider with a public host goes only there or to the host of the provider's own base URL
-    variable; any other host that the caller names gets `SUREFOOT_API_KEY`. `settings` go to plug-ins, which find base
-    URL and key by themselves. Models of one wire, base URL and name share a circuit; `waits` says whether a request
-    waits while it is open. Raises `ConfigError` for a missing key or base URL, for a value that cannot be meant, for a
-    key that would go unencrypted to a public host and for a broken plug-in, `UsageError` for a name that cannot be
-    understood.
+    `name` is `provider:model`, `http://host:port/v1#model`, any model name beside a `base_url`, or `local`. The key is
+    the one given, the password of the URL or the environment's; a local base URL needs none, and a callable gives one
+    for each request. `headers` and `query` go with each request, and may hold the secret. `traits` say what is known of
+    the model, "small" that it is led as the embedded one is. A provider's key of the environment goes only to its own
+    public host or that of its base URL variable; other hosts get `SUREFOOT_API_KEY`. `settings` go to plug-ins. Models
+    of one wire, base URL and name share a circuit; `waits`: for while it is open. Raises `ConfigError` for a missing
+    key or base URL, a value that cannot be meant, a key that would go unencrypted and a broken plug-in, `UsageError`
+    for a name that is none.
     """
     text("model", name)
     given = _Given(base_url, api_key, headers, query, declared_traits(traits), environment)
@@ -181,7 +179,6 @@ def resolve(
 
 
 def _make_model(name: str, given: _Given, settings: ModelSettings) -> Model:
-    """The model itself, without what is around it."""
     if name.lower().startswith(("http://", "https://")):
         base, _, model = name.partition("#")
         if not model:
@@ -297,10 +294,7 @@ def _at(base_url: str, provider: Provider, environment: Mapping[str, str]) -> Pr
 
 
 def parse_base_url(url: str) -> tuple[SplitResult, str]:
-    """The parts of a URL without user and password, and the key written into it: the password, or the user without one.
-
-    Raises `ConfigError`, which shows neither, for one that cannot be called.
-    """
+    """The parts of a URL without its user, and the key in it: the password, or the user. Raises `ConfigError`."""
     parts = _split(url)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError("base_url", redact_url(url), "a base URL begins with http:// or https:// and names a host")

@@ -1,8 +1,4 @@
-"""The OpenAI chat completions wire, which most servers speak.
-
-What an endpoint is known not to take (its traits, spec/react.md, section 2) is left out or said differently here, and
-nowhere else.
-"""
+"""The OpenAI chat completions wire, which most servers speak. Here alone it bends to the traits of an endpoint."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -109,10 +109,7 @@ def _part(one: Attachment, data: str) -> Json:
 
 
 class ResponsesReply(wire.ReplyStream):
-    """A reply of this wire. Its pieces are for display: the event that ends the stream holds the whole reply.
-
-    Where a server leaves the output out of that event, the finished items that came before stand in for it.
-    """
+    """A reply: the event that ends the stream holds all of it, or the finished items before stand in for its output."""
 
     def __init__(self, emit: messages.Emit | None, spoken: OpenAIResponses) -> None:
         super().__init__(emit)

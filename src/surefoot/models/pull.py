@@ -1,8 +1,6 @@
 """Fetch the file of a model that runs in this process, once and whole.
 
-Each source makes a partial file whole, going on from what is there. A partial file is always a beginning of the whole
-one, whoever wrote it. So a source takes its length as the place to go on from, one source may finish what another
-began, and nothing else needs to be recorded.
+A partial file is always a beginning of the whole one, whoever wrote it: its length is all that a source needs to go on.
 """
 
 from __future__ import annotations
@@ -74,10 +72,10 @@ async def pull(
 ) -> Path:
     """The path of the verified file, fetched if it is not there yet.
 
-    A file named in the variable of its weights (`SUREFOOT_MODEL_FILE`) is used as it stands, or refused. Else the
-    sources are asked in order, each going on from what an earlier one, or an interrupted pull, has left. Two pulls at
-    once: the second waits. Raises `ModelUnreachable` when no source gives the file, `ModelError` when the disk is too
-    small or the hash is another (the file is then removed), `ConfigError` when the variable names no file.
+    A file named in the variable of its weights is used as it stands, or refused. Else the sources are asked in order,
+    each going on from what is there. Two pulls at once: the second waits. Raises `ModelUnreachable` when no source
+    gives it, `ModelError` for a small disk or another hash (the file is removed), `ConfigError` when the variable names
+    no file.
     """
 
     def report(done: int, total: int, doing: str) -> None:
@@ -209,10 +207,7 @@ class Hub:
 
 
 def _bytes_to_skip(response: aiohttp.ClientResponse, have: int, weights: Weights) -> int:
-    """How many bytes of the body are there already; refuses an answer that is not this file.
-
-    A sign-in page of a network answers 200 too, so the sizes must fit before a byte is written.
-    """
+    """Bytes of the body that are there already. Refuses other files: a sign-in page of a network answers 200 too."""
     if response.status == _PARTIAL:
         found = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", response.headers.get("Content-Range", "").strip())
         if found and int(found[2]) == weights.size and int(found[1]) <= have:

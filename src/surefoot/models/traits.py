@@ -1,7 +1,4 @@
-"""What is known of models: from a table before the first request, and what runs have learnt. Source: spec/react.md, 2.
-
-What was learnt is kept from run to run in one small JSON file of the user's.
-"""
+"""What is known of models beforehand, and what runs have learnt (in one small file). Source: spec/react.md, 2."""
 
 import os
 import re
@@ -177,10 +174,7 @@ def parse(raw: bytes, now: float) -> Remembered:
 
 
 def merge(old: Remembered, new: Remembered) -> Remembered:
-    """Both together; of two values for one trait the one learnt later, and on a tie that of `new`.
-
-    The runs that showed the same value are added up.
-    """
+    """Both together; of two values the later, on a tie that of `new`. Runs that showed the same value are added up."""
     models = {identity: dict(traits) for identity, traits in old.models.items()}
     for identity, traits in new.models.items():
         known = models.setdefault(identity, {})
@@ -208,10 +202,9 @@ def load(path: Path, now: float) -> Remembered:
 
 
 def save(path: Path, learnt: Remembered, now: float) -> Remembered:
-    """Add to the file what was learnt, and give the whole of it.
+    """Add to the file what was learnt, and give the whole of it; `problem` tells when nothing could be written.
 
-    The file is replaced in one step, so a reader sees the old one or the new one. Two processes that save in the same
-    instant may lose the trait of one; it will be learnt again. `problem` tells when nothing could be written.
+    Replaced in one step. Of two who save in the same instant one may lose a trait, which will be learnt again.
     """
     whole = merge(load(path, now), learnt)
     try:

@@ -157,10 +157,7 @@ class Wire(ABC, Generic[FormT_co]):
         return form
 
     def fields(self, request: ModelRequest, asked: Mapping[str, tuple[str, object]]) -> Json:
-        """The fields of the body from field -> (trait, value), but for the one that `holder` writes.
-
-        `None` is not sent, nor what a trait forbids; `0` is sent.
-        """
+        """The fields of the body from field -> (trait, value). `None` and what a trait forbids is not sent; `0` is."""
         extra, traits = request.settings.extra, request.traits
         if claimed := self.ours & extra.keys():
             raise ModelRefused(f"settings.extra must not set {sorted(claimed)}: surefoot writes these fields itself")
@@ -223,11 +220,7 @@ def head(
 
 
 def arguments_text(call: NativeCall) -> str:
-    """Arguments as the text of a JSON object.
-
-    Many servers decode the arguments of old calls and refuse the whole request when one of them is broken, so what
-    the model wrote is then sent inside an object.
-    """
+    """Arguments as the text of a JSON object; broken ones inside one, since many servers refuse them in old calls."""
     arguments = call.arguments
     if not isinstance(arguments, str):
         return write(arguments).decode()
@@ -310,10 +303,7 @@ def is_same_model(reported: str, asked: str) -> bool:
 
 
 def with_opaque(visible: list[bytes], message: ModelMessage, origin: str) -> bytes:
-    """The visible items of a message, joined, with the opaque ones of this origin back in their places.
-
-    One behind all visible items is left out: no wire takes reasoning that nothing follows.
-    """
+    """The visible items, joined, with the opaque ones of this origin in their places; not with one at the end."""
     own = [kept for kept in message.opaque if text(kept.get("origin")) == origin]
     woven: list[bytes] = []
     for position, shown in enumerate(visible):

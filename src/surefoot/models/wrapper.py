@@ -73,11 +73,10 @@ def identity_of(model: Model) -> str:
 class Retried(WrappedModel):
     """Asks the inner model up to `settings.attempts` times, with growing, wholly random waits between.
 
-    What a server asks for in `Retry-After` is kept, up to 60 s; when it asks for more, or for more than the deadline
-    leaves, the failure is final at once. So it is when the endpoint has been silent for long enough: attempts without a
-    sign of life share the time that one has by default (`ModelSettings.patience`), or by its settings if that is
-    more. The message tells the attempts, and its usage holds an estimate for replies that broke off. When every attempt
-    fails, the last error leaves, with `attempts`, `usage` and `waited_s` of them all. `near`: see `patience`.
+    `Retry-After` is kept, up to 60 s; when more is asked for, or more than the deadline leaves, the failure is final.
+    So it is after long silence: attempts without a sign of life share the time of one (`ModelSettings.patience`, see
+    there for `near`). The message tells the attempts, its usage holds an estimate for replies that broke off. The last
+    error leaves with `attempts`, `usage` and `waited_s` of all.
     """
 
     def __init__(
@@ -170,8 +169,7 @@ class _Shown:
 class Circuit:
     """Opens after 5 failures within 60 s, for 30 s. Times are seconds of the clock of those who share it.
 
-    One circuit belongs to one (wire, base URL, model). Everybody in this process who asks that endpoint shares it, so
-    that what one run has found out spares the others; it is forgotten with the last of them.
+    They are all in this process who ask one (wire, base URL, model); it is forgotten with the last of them.
     """
 
     open_until: float | None = None
@@ -187,7 +185,6 @@ class Circuit:
         return max((self.open_until or 0.0) - now, _PROBING_S if self.is_probing else 0.0)
 
     def count(self, now: float, *, is_probe: bool) -> None:
-        """The endpoint has failed once more."""
         self._failed_at.append(now)
         is_often = len(self._failed_at) == FAILURES and now - self._failed_at[0] <= WITHIN_S
         if is_probe or (is_often and self.open_until is None):
@@ -209,11 +206,10 @@ def circuit_of(identity: str) -> Circuit:
 class CircuitBreaker(WrappedModel):
     """Opens after 5 failures of the inner model within 60 s; while open, the inner model is asked nothing.
 
-    While it is open a request waits, as long as its deadline allows; without a deadline, until one probe has told. With
-    `waits=False` it fails at once, so that another model can go on. After 30 s one request is let through as that
-    probe: any answer of the server closes the circuit, a failure opens it for another 30 s. Failures are those that
-    pass (unreachable, overloaded, timed out), counted after the retries; running out of the run's own time does not
-    count. `circuit` holds the state; all who ask the same endpoint share one (`circuit_of`), by the same clock.
+    A request then waits, as long as its deadline allows, or until one probe has told; with `waits=False` it fails at
+    once. After 30 s one request goes through as the probe: any answer of the server closes the circuit, a failure opens
+    it again. Failures are those that pass (unreachable, overloaded, timed out), after the retries; running out of the
+    run's own time does not count. All who ask one endpoint share its `circuit` (`circuit_of`).
     """
 
     def __init__(
@@ -232,10 +228,7 @@ class CircuitBreaker(WrappedModel):
         self._sleep = sleep
 
     async def send(self, request: messages.ModelRequest, emit: messages.Emit | None = None) -> messages.ModelMessage:
-        """One reply, as `surefoot.types.ports.Model.send` has it.
-
-        Raises `ModelUnreachable` when the circuit stays open for longer than the request can wait.
-        """
+        """One reply. Raises `ModelUnreachable` when the circuit stays open for longer than the request can wait."""
         until = None if request.deadline_s is None else self._clock() + request.deadline_s
         circuit = self.circuit
         opened = circuit.open_until

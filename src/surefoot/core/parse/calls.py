@@ -1,8 +1,7 @@
 """Calls as they are written, and what becomes of them: JSON to drafts, drafts to names and arguments that are checked.
 
 Values that a form gives as bare text are typed by the tool's schema: JSON first; a text parameter stays text, and so
-does everything where no schema says more. Native calls, which a wire delivers beside the text, all count, in order.
-Source: spec/react.md, sections 5 and 8.
+does everything where no schema says more. Source: spec/react.md, sections 5 and 8.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from surefoot.types.tools import ToolSpec
 Repairing = Literal["strict", "lossless"]
 
 
-def noted_if(holds: bool, warning: ReplyWarning) -> frozenset[ReplyWarning]:  # reads like a sentence
+def noted_if(holds: bool, warning: ReplyWarning) -> frozenset[ReplyWarning]:
     """The warning, if that holds."""
     return frozenset((warning,)) if holds else NO_WARNINGS
 
@@ -103,7 +102,6 @@ class Arguments:
     warnings: frozenset[ReplyWarning] = NO_WARNINGS
 
     def draft(self, name: str, call_id: str = "") -> Draft:
-        """The call of that name with these arguments."""
         return Draft(name, self.value, self.fault, call_id)
 
 
@@ -228,10 +226,7 @@ _OPENERS = ("{", "[", '"')
 def fault_of(
     error: NotJsonError, start: int, reading: Reading, name: str = "", *, has_end: bool = False, native: bool = False
 ) -> Fault:
-    """What is wrong with a value, cut off or broken, and at which of its characters (1 is the first).
-
-    `has_end`: the form's end mark is there.
-    """
+    """What is wrong with a value, and at which character (1 is the first). `has_end`: its form's end mark is there."""
     is_cut = reading.cut and (native or not has_end)
     if error.at_end and not native:
         is_cut = reading.cut or not has_end

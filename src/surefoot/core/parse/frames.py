@@ -1,9 +1,8 @@
 """How foreign text is shown to a model: without what hides in it, and between marks that its writer cannot guess.
 
-It lowers the odds that a model is fooled, and no promise rests on it: the gate judges calls by the raw results. All of
-it is pure and changes only what is shown; the journal keeps every text as it was. Text in a frame is never parsed for
-calls, labels or answers, and must not look like them either: control tokens, call tags and step labels in it are broken
-by a zero-width space. Source: spec/guard.md, section 3.3; spec/react.md, section 4.
+It lowers the odds that a model is fooled, and no promise rests on it: the gate judges calls by the raw results. Text in
+a frame is never parsed, and must not look like calls, labels or answers either: control tokens, call tags and labels in
+it are broken by a zero-width space. Source: spec/guard.md, section 3.3; spec/react.md, section 4.
 """
 
 from __future__ import annotations
@@ -60,10 +59,7 @@ _OPENING = late(r"[\[［](?=\s{0,4}[\[［]\s{0,4}(?:data|end)\b)|<(?=</?SYS>)", 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """How the texts of one result are shown: between marks with the nonce of the run, and without `masks`.
-
-    Without a nonce, which is without a guard, a text stays as it is.
-    """
+    """How the texts of one result are shown: between marks with the nonce, without `masks`; without a nonce, as is."""
 
     nonce: str = ""
     masks: tuple[str, ...] = ()
@@ -125,10 +121,7 @@ def defused(text: str) -> str:
 
 
 def masks_in(text: str, quotes: Sequence[str]) -> tuple[tuple[str, ...], int]:
-    """The passages that may be masked in a stripped text, the longest first, and how many were asked for in vain.
-
-    A passage counts only word for word: as quoted, or as JSON writes the quote.
-    """
+    """The passages that may be masked, longest first: as quoted, or as JSON writes that; and how many are missing."""
     found: set[str] = set()
     vain = 0
     for quote in quotes:
@@ -162,10 +155,7 @@ def unended(text: str) -> str:
 
 
 def in_one_line(text: str, most: int) -> str:
-    """A model's words where they stand in no frame: at most so many characters on one line.
-
-    They can end no frame, open no section, and speak for nobody.
-    """
+    """A model's words outside of frames: on one line, ending no frame, opening no section, speaking for nobody."""
     return shortened(unended(plain(defused(" ".join(stripped(text).split())))), most)
 
 

@@ -36,7 +36,6 @@ class Deliverable:
 
     @property
     def output(self) -> str:
-        """What the task was about; the rest is for those who want to follow it."""
         return self.final_output
 
 
@@ -81,7 +80,7 @@ MOST_STOP_SEQUENCES = 4
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The words that open a line of a step, any case, the first of each being the one that prompts show.
+    """The words that open a line of a step; prompts show the first.
 
     `bare_answer` counts only after a thought; `question` only ends an answer.
     """

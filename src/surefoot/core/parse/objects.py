@@ -1,10 +1,10 @@
 """JSON as models write it: read strictly first, then by a decoder that forgives how a value is written.
 
-The decoder never guesses what a value says. It takes comments, trailing commas, single or smart quotes as delimiters,
-bare keys, Python literals, raw control signs in strings (kept), `{{…}}`, payloads between markers, brackets that are
-missing where the form has ended, and Markdown's escapes in keys and in the names of calls. It changes nothing inside
-any other string, and completes nothing that was cut off. Each repair is named, so that a caller can refuse it. Linear:
-every sign is read once, and a value of more than `MOST_TOKENS` parts is left alone. Source: spec/react.md, section 8.
+It never guesses what a value says. It takes comments, trailing commas, single or smart quotes as delimiters, bare keys,
+Python literals, raw control signs in strings (kept), `{{…}}`, payloads between markers, brackets that are missing where
+the form has ended, and Markdown's escapes in keys and names of calls. It changes nothing inside any other string, and
+completes nothing that was cut off. Each repair is named, so that a caller can refuse it. Linear. Source: spec/react.md,
+section 8.
 """
 
 from __future__ import annotations
@@ -89,7 +89,6 @@ class _Reader:
         self.repairs: set[Repair] = set()
 
     def value(self, depth: int) -> object:
-        """The value at this place."""
         text, at = self._text, self.at
         self._tokens += 1
         if self._tokens > MOST_TOKENS:
@@ -305,7 +304,6 @@ class Value:
 
     @property
     def warnings(self) -> frozenset[ReplyWarning]:
-        """The warning that goes with a repair."""
         return REPAIRED if self.repaired else NO_WARNINGS
 
 

@@ -34,10 +34,7 @@ _KEY = re.compile(r"\s*+(?P<key>[^\W\d](?:\w|\\_)*+)\s*+=(?!=)\s*+")
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How calls stand side by side: how one begins, what stands between two, what behind the last.
-
-    `next` finds the end of a broken call that another one follows; `closes` are the signs that end the whole.
-    """
+    """How calls stand side by side. `next`: the end of a broken call before another; `closes`: what ends the whole."""
 
     call: re.Pattern[str]
     between: re.Pattern[str]
@@ -123,10 +120,7 @@ def _is_cut(found: Found) -> bool:
 
 
 class _Calls:
-    """Reads calls; one that is broken costs as little of its neighbours as can be.
-
-    `prose`: in calls without brackets around them something else stands, so that they are only talked about.
-    """
+    """Reads calls; a broken one costs little of its neighbours. `prose`: something else stands among bare ones."""
 
     def __init__(self, text: str, reading: Reading, shape: _Shape, *, has_end: bool = False) -> None:
         self._text = text
@@ -243,7 +237,6 @@ class LiteralReader:
         self.at = at
 
     def blanks(self) -> None:
-        """Step over white space."""
         self.at = skip_blanks(self.text, self.at)
 
     def value(self, depth: int = 0) -> object:
@@ -364,10 +357,7 @@ def _escape(text: str, at: int) -> tuple[str, int]:
 
 
 def skim(text: str, at: int) -> int:
-    """The end of the bracket that was opened before `at`, if all up to there reads like an expression; else -1.
-
-    An expression of more than `MOST_SKIMMED_CHARS` is given up.
-    """
+    """The end of the bracket opened before `at`, if all in it reads like an expression, not too long; else -1."""
     limit = at + MOST_SKIMMED_CHARS
     expected = [")"]
     after_atom = ""

@@ -55,13 +55,11 @@ class _Walk:
         self._left = _MOST_LABELS
 
     def labels(self, at: int, *, bare_answer: bool = False) -> Iterator[_Label]:
-        """All labels from `at` on."""
         while (label := self.label(at, bare_answer=bare_answer)) is not None:
             yield label
             at = label.end
 
     def label(self, at: int, *, bare_answer: bool = False) -> _Label | None:
-        """The next label from `at` on."""
         while self._left and (match := outside_fences(self._pattern, self.text, at)) is not None:
             self._left -= 1
             kind: LabelKind = "question"
@@ -129,7 +127,6 @@ class React:
         self._thought = False
 
     def read(self) -> Found:
-        """The first complete step, or what is wrong."""
         label = self._walk.label(0)
         block = self._block(label)
         if block is not None:

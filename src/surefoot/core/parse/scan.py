@@ -97,15 +97,11 @@ class Fence:
     closed: bool
 
     def content(self, text: str) -> str:
-        """What stands between the two lines."""
         return text[self.inner : self.inner_end]
 
 
 def inside_fence(text: str, at: int) -> int:
-    """Where the content of a fence begins whose run of back-ticks or tildes stands at `at`; `at` if there is none.
-
-    A JSON value may begin on the line of the run, and may end there.
-    """
+    """Where the content of a fence begins whose run stands at `at`, or a value on its line; `at` without a fence."""
     opening = _OPENING_OF_VALUE.match(text, at) or _OPENING.match(text, at)
     return opening.end() if opening else at
 
@@ -253,11 +249,7 @@ def decode(text: str, start: int) -> tuple[object, int]:
 
 
 def _raw_decode(decoder: json.JSONDecoder, text: str, start: int) -> tuple[object, int]:
-    """What the decoder makes of the text from `start` on, asked about ever larger windows of it.
-
-    The decoder counts the lines before each error, from the beginning of what it was given: asked about the whole text
-    again and again it would take quadratic time.
-    """
+    """What the decoder makes of the text, in ever larger windows, since it counts all lines before an error."""
     size = _FIRST_WINDOW
     while True:
         window = text[start : start + size]

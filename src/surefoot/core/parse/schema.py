@@ -139,10 +139,7 @@ def library(schema: Mapping[str, object]) -> Draft202012Validator:
 
 
 class Prepared:
-    """A schema as the library takes it, its keys closed where it stands for a value of its own.
-
-    What is referred to is prepared once as a whole value and once as a part, as needed, and kept by new names.
-    """
+    """A schema as the library takes it. What is referred to is prepared once as a whole value and once as a part."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root

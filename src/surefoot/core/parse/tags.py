@@ -35,10 +35,7 @@ from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 
 
 class BodyReader:
-    """Reads the bodies between two tags, one after the other; collects their warnings.
-
-    `payloads`: values may stand between payload markers.
-    """
+    """Reads the bodies between two tags, one after the other. `payloads`: values may stand between payload markers."""
 
     def __init__(self, text: str, tag: tuple[str, str], reading: Reading, *, payloads: bool = False) -> None:
         self._text = text

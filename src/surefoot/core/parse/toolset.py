@@ -44,14 +44,10 @@ class Offered:
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
-        """The tools, in order."""
         return tuple(self._by_name.values())
 
     def find(self, written: str) -> Named:
-        """The tool of a name as a model wrote it: exact, without decoration, or the only one that looks the same.
-
-        Looking the same is: but for case, `_`, `-`, `.` and blanks.
-        """
+        """The tool of a name as written: exact, without decoration, or the only one that looks the same (`fold`)."""
         tool = self._by_name.get(written)
         if tool is not None:
             return Named(written, tool)
@@ -107,10 +103,7 @@ def fold(name: str) -> str:
 
 
 def sole_parameter(tool: ToolSpec | None, of: str = "") -> str | None:
-    """The parameter that bare text or a bare list binds to: the only one, or the only required text.
-
-    `of`: only if it takes values of this JSON type.
-    """
+    """The parameter that bare text or a list binds to: the only one, or the only required text; of type `of`."""
     if tool is None:
         return None
     properties, required = properties_of(tool.parameters), required_of(tool.parameters)

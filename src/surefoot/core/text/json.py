@@ -108,9 +108,6 @@ def shortened(text: str, most: int, mark: str = "…") -> str:
 
 
 def pin_of(spec: ToolSpec) -> str:
-    """SHA-256 (hex) of server, name, description, input and output schema, as a model sees them.
-
-    Pure. What the developer declares is no part of it: declaring a tool changes no pin.
-    """
+    """SHA-256 (hex) of what a model sees of a tool, and its server; no declaration of the developer changes it."""
     pinned = [spec.server, spec.name, spec.description, spec.parameters, spec.output]
     return sha256(json_text(pinned, sort_keys=True).encode(errors="replace")).hexdigest()

@@ -42,10 +42,7 @@ def without_format(text: str) -> str:
 
 
 def folded(text: str) -> tuple[str, Sequence[int]]:
-    """A text as what opens or pays reads it, and the place of each character that is left; none if all kept theirs.
-
-    Compatibility forms, dashes and spaces are those of ASCII, and signs that do not show are gone.
-    """
+    """A text as what opens or pays reads it: in forms of ASCII, nothing hidden; and each place, if some are gone."""
     signs: dict[str, str] = {}  # the sign of ASCII for which a character stands, "" for one that does not show
     for c in filter(lambda c: not c.isascii(), set(text)):
         plain, category = unicodedata.normalize("NFKC", c), unicodedata.category(c)
@@ -306,10 +303,7 @@ _NUMBER = re.compile(r"(?<!\w)-\d+(?:\.\d+)?|\d+(?:\.\d+)?")
 
 
 def similarity(a: str, b: str) -> float:
-    """How alike two texts are as they stand, from 0 to 1: 1 − Levenshtein distance / longer length, over code points.
-
-    Two empty texts are alike (1.0), an empty one and another are not (0.0). Costs the product of the lengths.
-    """
+    """1 − Levenshtein distance / longer length, over code points; 1.0 for two empty texts. Costs len(a) × len(b)."""
     from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - a run without errors does not pay for the import
 
     return Levenshtein.normalized_similarity(a, b)

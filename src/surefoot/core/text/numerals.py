@@ -1,7 +1,4 @@
-"""Numbers as people write them: in digits, with marks of groups and scales, and in words of English and Chinese.
-
-Source: spec/guard.md, section 4.5.
-"""
+"""Numbers as people write them: in digits, groups, scales, and words of two languages. Source: spec/guard.md, 4.5."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The URLs in a text, and what may be shown of these: user information and telling values are left out.
-
-Linear in the text. Source: spec/primitives.md, 3.2.
-"""
+"""The URLs in a text, and what may be shown of these. Linear in the text. Source: spec/primitives.md, 3.2."""
 
 from __future__ import annotations
 

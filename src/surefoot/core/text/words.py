@@ -46,10 +46,7 @@ class Late:
 
 
 def late(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """A regular expression that is compiled when it is first used.
-
-    `{name}` in it stands for that entry's `pattern`, `{name|}` for any of its words.
-    """
+    """A pattern compiled at its first use. `{name}` stands for that entry's `pattern`, `{name|}` for its words."""
     return cast("re.Pattern[str]", Late(pattern, flags))
 
 
@@ -174,10 +171,7 @@ def nearest(name: str, among: Sequence[str], most: int) -> list[str]:
 
 
 def matched(patterns: Iterable[str], names: Iterable[str]) -> dict[str, frozenset[str]]:
-    """For each pattern the names that it matches. The pattern "" matches none.
-
-    Costs about O(name) each where a pattern has no `?`, at most O(name × pattern).
-    """
+    """For each pattern the names that it matches; for "" none. O(name × pattern) at most, O(name) without a `?`."""
     known = tuple(dict.fromkeys(names))
     found: dict[str, frozenset[str]] = {}
     for pattern in patterns:
