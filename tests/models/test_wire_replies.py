@@ -302,6 +302,34 @@ def test_what_a_call_carries_is_sent_back_to_its_model_alone() -> None:
     assert [one.get("extra_content") for one in sent] == [signed, None]
 
 
+LONG = f"chatcmpl-tool-{'a' * 32}"
+
+
+@pytest.mark.parametrize(
+    ("shape", "given", "said"),
+    [
+        ("alnum9", "call_1_0", "Tool call id was call_1_0 but must be a-z, A-Z, 0-9, with a length of 9."),
+        ("short", LONG, "Invalid 'messages[1].tool_calls[0].id': string too long. Expected maximum length 40."),
+    ],
+)
+def test_an_id_that_a_server_refuses_is_sent_in_its_shape(shape: str, given: str, said: str) -> None:
+    wire, fits = OpenAIChat("m"), "abcDEF012"
+    calls = (NativeCall(given, "add", "{}"), NativeCall(fits, "add", "{}"))
+    results = (ModelMessage("tool", "1", call_id=given), ModelMessage("tool", "2", call_id=fits))
+    request = ModelRequest("", (ModelMessage("user", "Add."), ModelMessage("assistant", "", calls), *results))
+    plain = orjson.loads(wire.body(request))
+    assert [one["id"] for one in plain["messages"][1]["tool_calls"]] == [given, fits]
+    learnt = wire.refused(said, "", "", plain, {})
+    assert learnt is not None
+    assert (learnt.trait, learnt.value) == ("id_shape", shape)
+    sent = orjson.loads(wire.body(replace(request, traits={"id_shape": shape})))["messages"]
+    ids = [one["id"] for one in sent[1]["tool_calls"]]
+    assert ids == [one["tool_call_id"] for one in sent[2:]]
+    assert ids[1] == fits
+    assert len(ids[0]) == {"alnum9": 9, "short": 32}[shape]
+    assert ids[0].isalnum()
+
+
 def test_details_of_reasoning_are_sent_back_to_their_model_alone_as_they_came() -> None:
     thought: Json = {"type": "reasoning.text", "text": "Add them.", "index": 0, "signature": "S"}
     sealed: Json = {"type": "reasoning.encrypted", "data": "D", "id": "c1", "index": 1}

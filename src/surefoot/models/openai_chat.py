@@ -1,6 +1,6 @@
 """The OpenAI chat completions wire, which most servers speak. Here alone it bends to the traits of an endpoint."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import starmap
@@ -9,6 +9,7 @@ from typing import ClassVar
 from surefoot.models import wire
 from surefoot.models.errors import denies, finds, learn, named_trait
 from surefoot.models.json_edge import Json, first, items, mapping, read, text, whole, write
+from surefoot.models.traits import ID_SHAPES, id_in
 from surefoot.types import messages
 from surefoot.types.attachments import AUDIO, IMAGES, PDF, Attachment
 from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
@@ -93,8 +94,12 @@ class OpenAIChat(wire.Wire[_Form]):
         echo = traits.get("reasoning_echo", "no")
         echo = {"no": "", "yes": "reasoning_content"}.get(echo, echo)
         system_role = _SYSTEM_NAMES.get(traits.get("system_role", ""), "system")
-        null = traits.get("null_content", "null")
-        taken = self.file_traits(request)
+        null, shape, taken = (
+            traits.get("null_content", "null"),
+            traits.get("id_shape", "any"),
+            self.file_traits(request),
+        )
+        encode = partial(_encode, role=system_role, model=self.model, id_of=partial(id_in, shape))
 
         def declare(tool: ToolSpec) -> Json:
             function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
@@ -102,8 +107,8 @@ class OpenAIChat(wire.Wire[_Form]):
 
         return _Form(
             wire.head(fields, request, "openai_chat", declare) + b',"messages":[',
-            f"openai_chat/{system_role}/{null}/{echo}/{self.model}/{''.join(sorted(taken))}",
-            partial(_encode, role=system_role, null=_NULL_CONTENT.get(null), echo=echo, model=self.model, taken=taken),
+            f"openai_chat/{system_role}/{null}/{echo}/{shape}/{self.model}/{''.join(sorted(taken))}",
+            partial(encode, null=_NULL_CONTENT.get(null), echo=echo, taken=taken),
             system_role,
             traits.get("system_role") == "no",
             traits.get("alternation") == "yes",
@@ -136,11 +141,18 @@ class AzureChat(OpenAIChat):
 
 
 def _encode(
-    message: messages.ModelMessage, *, role: str, null: str | None, echo: str, model: str, taken: frozenset[str]
+    message: messages.ModelMessage,
+    *,
+    role: str,
+    null: str | None,
+    echo: str,
+    id_of: Callable[[str], str],
+    model: str,
+    taken: frozenset[str],
 ) -> bytes:
     """One message on this wire. Tool content is always a string; reasoning goes only to the model that had it."""
     if message.role == "tool":
-        return write({"role": "tool", "tool_call_id": message.call_id, "content": message.content})
+        return write({"role": "tool", "tool_call_id": id_of(message.call_id), "content": message.content})
     if message.role != "assistant":
         content: object = message.content
         if message.files and (files := wire.files_of(message, taken)):
@@ -151,8 +163,8 @@ def _encode(
         return write({"role": role if message.role == "system" else "user", "content": content})
     fields: Json = {"role": "assistant", "content": message.content}
     made: list[Json] = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": wire.arguments_text(call)}}
-        for call in message.calls
+        {"id": id_of(one.id), "type": "function", "function": {"name": one.name, "arguments": wire.arguments_text(one)}}
+        for one in message.calls
     ]
     if made:
         fields |= {"content": message.content or null, "tool_calls": made}
@@ -184,6 +196,8 @@ def _refused_message(message: str, sent: Json, traits: messages.Traits) -> tuple
     said = [mapping(item) for item in items(sent.get("messages"))]
     roles = [one.get("role") for one in said]
     has_system = bool(roles) and roles[0] in ("system", "developer")
+    if shape := next((one for one in ID_SHAPES if finds(f"openai_chat.words.id_{one}", message)), ""):
+        return "id_shape", shape
     if has_system and finds("openai_chat.words.no_system", message):
         return "system_role", "system" if roles[0] == "developer" else "no"
     if finds("openai_chat.words.alternation", message):

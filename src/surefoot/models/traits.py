@@ -5,6 +5,7 @@ import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 
@@ -69,11 +70,23 @@ _VALUES: Mapping[str, str] = {
     "adaptive, budget or no": "reasoning_effort",
     "max_tokens, max_completion_tokens or no": "max_tokens_field",
     "null, empty or blank": "null_content",
-    "any or alnum9": "id_shape",
+    "any, short or alnum9": "id_shape",
     "beside_tools or no": "answer_schema",
     r"\w+": "reasoning_echo",
     r"\d+": "context_tokens max_output_tokens",
 }
+
+ID_SHAPES = {"alnum9": (re.compile("[A-Za-z0-9]{9}"), 9), "short": (re.compile(".{1,40}"), 32)}
+"""What an id of a call may be, and how long one is that is put in the place of another, by the trait `id_shape`."""
+
+
+def id_in(shape: str, call_id: str) -> str:
+    """An id as the server takes it: that of a call which another model made may have any shape."""
+    taken, chars = ID_SHAPES.get(shape, (None, 0))
+    if taken is None or taken.fullmatch(call_id):
+        return call_id
+    return sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:chars]
+
 
 TRAITS: Mapping[str, re.Pattern[str]] = {
     trait: re.compile(re.sub(", | or ", "|", values)) for values, traits in _VALUES.items() for trait in traits.split()

@@ -253,13 +253,10 @@ def calls_of(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], Mappi
     if event.want not in _WITH_CALLS:
         return (), {}
     ids: dict[str, None] = {}
-    short = state.speakers[event.role].traits.get("id_shape") == "alnum9"
 
     def wire_id(received: str, position: int) -> str:
-        minted = f"call_{event.step}_{position}"
-        if short:
-            minted = f"c{event.step % 10**5:05d}{position % 10**3:03d}"
-        chosen = minted if not received or received in ids or received in state.wire_ids else received
+        is_free = received and received not in ids and received not in state.wire_ids
+        chosen = received if is_free else f"call_{event.step}_{position}"
         while chosen in ids or chosen in state.wire_ids:
             chosen += "_"
         ids[chosen] = None
