@@ -212,20 +212,19 @@ async def test_a_configuration_that_cannot_resolve_is_refused_before_anything_is
     await agent.aclose()
 
 
-async def test_a_question_about_a_reference_never_pauses_a_run() -> None:
-    limit = SecurityConstraint("c1", "require_confirmation", "Ask before a page.", Condition(tool_name="page"))
-    told, events = await fetched(config=replace(resolving(), guard=GuardConfig(constraints=(limit,))))
-    assert [item.error for item in told.items] == ["", "needs approval", "No resolution tool configured"]
-    judged = {event.call_id: event for event in events if isinstance(event, CallJudged)}
-    assert (judged["0.1"].decision, judged["0.1"].origin) == (Deny("needs approval"), "prefetch")
-
-
-async def test_what_a_policy_forbids_says_so() -> None:
+@pytest.mark.parametrize(
+    ("kind", "wrong"), [("require_confirmation", "needs approval"), ("forbid", "denied by policy: ")]
+)
+async def test_what_a_policy_asks_about_or_forbids_never_pauses_a_run(kind: Any, wrong: str) -> None:
     """adv-gate-denies"""
-    limit = SecurityConstraint("c1", "forbid", "No pages.", Condition(tool_name="page"))
+    limit = SecurityConstraint("c1", kind, "No pages.", Condition(tool_name="page"))
     told, events = await fetched(config=replace(resolving(), guard=GuardConfig(constraints=(limit,))))
-    assert told.items[1].error.startswith("denied by policy: ")
+    first, page, issue = [item.error for item in told.items]
+    assert (first, page[: len(wrong)], issue) == ("", wrong, "No resolution tool configured")
     assert [event.call_id for event in events if isinstance(event, CallStarted)] == ["0.0"]
+    (judged,) = [event for event in events if isinstance(event, CallJudged) and event.call_id == "0.1"]
+    assert (type(judged.decision), judged.origin) == (Deny, "prefetch")
+    assert kind == "forbid" or judged.decision == Deny(page)
 
 
 async def test_the_event_says_what_was_left_out() -> None:

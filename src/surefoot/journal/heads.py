@@ -87,9 +87,8 @@ class Heads:
             except FileExistsError:
                 self._file = os.open(self.path, os.O_RDWR | _BINARY)
                 return
-            if (
-                hasattr(os, "fchmod") and journal.exists()
-            ):  # readers of the journal are to be able to prove what they read
+            # readers of the journal are to be able to prove what they read
+            if hasattr(os, "fchmod") and journal.exists():
                 os.fchmod(self._file, stat.S_IMODE(journal.stat().st_mode))
         except OSError as error:  # whoever may read the journal reads it, if need be without this proof
             if may_write:

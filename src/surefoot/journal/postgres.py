@@ -162,8 +162,7 @@ class PostgresJournal:
                     await changed.wait()
 
     async def delete(self, run_id: str, *, end: str = "") -> None:
-        at = await self._at_work()
-        await at.inbox.delete(run_id, end)
+        await (await self._at_work()).inbox.delete(run_id, end)
 
     async def origin(self, run_id: str) -> Origin:
         return _origin(await (await self._at_work()).reader.find(run_id))
@@ -219,10 +218,7 @@ class PostgresJournal:
         return await at.inbox.renew({run.line.number: run_id for run_id, run in at.driven.items()}, lease_s)
 
     async def aclose(self) -> None:
-        """Write what is queued, give up the runs that are driven, and close; a later use connects again.
-
-        While another event loop that is running drives runs of it, nothing is done.
-        """
+        """Write what is queued, give up what is driven, and close, unless another running loop drives some of it."""
         at = self._opened
         if at is not None and not (at.driven and at.is_foreign()):
             at = self._here(at)

@@ -93,7 +93,7 @@ class SqliteJournal:
         return run
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
-        file = self._flushed_to_write()
+        file = self._flushed(writes=True)
         row = file.reader.find(parent)
         check_fork(parent, at, file.reader.tail(parent).seq)
         file.fork(run_id, row.number, at)
@@ -103,8 +103,7 @@ class SqliteJournal:
         return file.reader.newest(limit, file.is_alive)
 
     async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
-        file = self._flushed()
-        return file.reader.beginning(prefix, limit)
+        return self._flushed().reader.beginning(prefix, limit)
 
     async def read_recorded(
         self, run_id: str, since: int = 0, limit: int | None = None
@@ -137,14 +136,13 @@ class SqliteJournal:
             file.writer.unwatch(number, changed)
 
     async def put_blob(self, run_id: str, data: bytes) -> str:
-        file = self._flushed_to_write()
+        file = self._flushed(writes=True)
         place = file.reader.end(run_id)
         file.inbox.keep(digest := digest_of(data), data, file.reader.find(run_id).number, place.seq)
         return digest
 
     async def get_blob(self, digest: str) -> bytes:
-        file = self._flushed()
-        return file.reader.blob(digest)
+        return self._flushed().reader.blob(digest)
 
     async def _changed(self, file: OpenFile, changed: asyncio.Event, version: int) -> None:
         """Return once something was written here or elsewhere, or this store is closed."""
@@ -154,7 +152,7 @@ class SqliteJournal:
                     await changed.wait()
 
     async def say(self, run_id: str, word: Word, *, key: str = "") -> Posted:
-        file = self._flushed_to_write()
+        file = self._flushed(writes=True)
         posted = file.inbox.say(file.reader.find(run_id).number, word, key)
         if (run := file.driven.get(run_id)) is not None:
             run.wake()
@@ -193,8 +191,7 @@ class SqliteJournal:
             file.writer.unwatch(EVERY, changed)
 
     async def delete(self, run_id: str, *, end: str = "") -> None:
-        file = self._flushed_to_write()
-        file.delete(run_id, end)
+        self._flushed(writes=True).delete(run_id, end)
 
     async def origin(self, run_id: str) -> Origin:
         return self._origin(self._flushed(), run_id)
@@ -223,7 +220,7 @@ class SqliteJournal:
             return list(all_proven(run_id, Place(since, previous), found))
 
     async def adopt(self, origin: Origin, rows: Sequence[Row] = (), blobs: Sequence[Blob] = ()) -> None:
-        file, run_id = self._flushed_to_write(), origin.run_id
+        file, run_id = self._flushed(writes=True), origin.run_id
         db, reader = file.db, file.reader
         check_blobs(run_id, blobs)
         with translate_errors(file.path), transaction(db):
@@ -257,7 +254,7 @@ class SqliteJournal:
         last one that was seen, as long as that one is there; where it is not, all are looked through again. What a run
         that has not ended has put there stays, since its record may still come.
         """
-        file = self._flushed_to_write()
+        file = self._flushed(writes=True)
         while True:
             with translate_errors(file.path):
                 unused = {str(digest) for (digest,) in file.db.execute(_CANDIDATES)}
@@ -273,7 +270,7 @@ class SqliteJournal:
                         return sum(size for (size,) in filter(None, removed))  # another sweep may have been first
 
     async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
-        file = self._flushed_to_write()
+        file = self._flushed(writes=True)
         driven = [run.number for run in file.driven.values()]
         return file.inbox.claim(file.token, agents, limit, lease_s, file.is_alive, driven=driven)
 
@@ -282,10 +279,7 @@ class SqliteJournal:
         return file.inbox.renew(file.token, {run.number: run_id for run_id, run in file.driven.items()}, lease_s)
 
     async def aclose(self) -> None:
-        """Write what is queued, give up the runs that are driven, and close; a later use opens the file again.
-
-        While another event loop that is running drives runs of it, nothing is done.
-        """
+        """Write what is queued, give up what is driven, and close, unless another running loop drives some of it."""
         file = self._opened
         if file is not None and not (file.driven and file.is_foreign()):
             self._opened = None
@@ -296,13 +290,8 @@ class SqliteJournal:
             raise UsageError(f"the journal {self._path} was opened to be read only; open it without read_only")
         return self._file()
 
-    def _flushed(self) -> OpenFile:
-        file = self._file()
-        file.writer.flush()
-        return file
-
-    def _flushed_to_write(self) -> OpenFile:
-        file = self._file_to_write()
+    def _flushed(self, *, writes: bool = False) -> OpenFile:
+        file = self._file_to_write() if writes else self._file()
         file.writer.flush()
         return file
 

@@ -157,9 +157,8 @@ def put_summary(db: sqlite3.Connection, number: int, summary: RunSummary) -> Non
 
 def _check_owners(db: sqlite3.Connection, notes: Collection[Note]) -> None:
     """Raise `IntegrityError` where a run is not its driver's any more."""
-    for note in notes:
-        if db.execute(_IS_OWN, (note.number, note.owner)).fetchone() is None:
-            raise sqlite3.IntegrityError
+    if not all(db.execute(_IS_OWN, (note.number, note.owner)).fetchone() for note in notes):
+        raise sqlite3.IntegrityError
 
 
 class Writer:
@@ -186,9 +185,8 @@ class Writer:
         self._due: asyncio.Handle | None = None
         self._due_on: asyncio.AbstractEventLoop | None = None
         self._awaited_on: asyncio.AbstractEventLoop | None = None
-        self._threads = ThreadPoolExecutor(
-            3, "surefoot-journal"
-        )  # log, heads, checkpoint; tools may fill the loop's own
+        # for the log, the heads and checkpoints: tools may fill the loop's own
+        self._threads = ThreadPoolExecutor(3, "surefoot-journal")
         self._sync = SharedSync(self._sync_log, self._threads)
         self._is_folder_synced = False
         self._checkpoint: Future[None] | None = None

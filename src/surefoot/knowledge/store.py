@@ -42,29 +42,8 @@ _APPLICATION = 0x53554B4E
 _BUSY_TIMEOUT_S = 5.0
 _CACHE_KIB = 16_384
 
-_TABLES = f"""
-CREATE TABLE entry (
-    id INTEGER PRIMARY KEY,
-    type TEXT NOT NULL,
-    subject TEXT NOT NULL,
-    predicate TEXT NOT NULL,
-    object TEXT NOT NULL,
-    content TEXT NOT NULL,
-    scope TEXT NOT NULL,       -- '' none, '.' the root, else a directory below it
-    language TEXT NOT NULL,    -- '' any
-    confidence REAL NOT NULL,
-    verified INTEGER NOT NULL,
-    verified_by TEXT NOT NULL,
-    source TEXT NOT NULL,
-    run_id TEXT NOT NULL,
-    call_id TEXT NOT NULL,
-    created_at REAL NOT NULL,
-    key BLOB NOT NULL,         -- the same for contents that say the same
-    UNIQUE (scope, language, key)
-);
-CREATE INDEX entry_lookup ON entry (language, scope, verified, confidence DESC, id, key);
-CREATE VIRTUAL TABLE entry_text USING fts5(content, place, content='', tokenize='{TOKENIZER}');
-"""
+_TABLES = Path(__file__).with_name("store.sql")
+_TEXT = f"CREATE VIRTUAL TABLE entry_text USING fts5(content, place, content='', tokenize='{TOKENIZER}')"
 
 _ANY_TABLE = "SELECT 1 FROM sqlite_master"
 _LOCKED = "another process keeps it locked; try again when that one is done"
@@ -102,7 +81,7 @@ def connect(path: Path) -> sqlite3.Connection:
                 db.execute("PRAGMA journal_mode=WAL")  # cannot be done inside a transaction
                 with transaction(db, path):
                     if db.execute(_ANY_TABLE).fetchone() is None:  # still: another process may have been first
-                        for statement in _TABLES.split(";\n"):
+                        for statement in (*_TABLES.read_text("utf-8").split(";\n"), _TEXT):
                             db.execute(statement)
                         db.execute(f"PRAGMA application_id={_APPLICATION}")
                         db.execute(f"PRAGMA user_version={FORM}")
