@@ -94,11 +94,8 @@ class OpenAIChat(wire.Wire[_Form]):
         echo = traits.get("reasoning_echo", "no")
         echo = {"no": "", "yes": "reasoning_content"}.get(echo, echo)
         system_role = _SYSTEM_NAMES.get(traits.get("system_role", ""), "system")
-        null, shape, taken = (
-            traits.get("null_content", "null"),
-            traits.get("id_shape", "any"),
-            self.file_traits(request),
-        )
+        null, shape = traits.get("null_content", "null"), traits.get("id_shape", "any")
+        taken = self.file_traits(request)
         encode = partial(_encode, role=system_role, model=self.model, id_of=partial(id_in, shape))
 
         def declare(tool: ToolSpec) -> Json:
@@ -311,14 +308,14 @@ class ChatReply(wire.ReplyStream):
             messages.NativeCall(call.id, call.name, "".join(call.arguments) if call.whole is None else call.whole)
             for call in self._calls
         ]
-        finish = wire.FINISH.get(self._finish, "unknown")
-        content, reasoning = "".join(self._text), "".join(self._reasoning)
         extras = ((at, call.extra) for at, call in enumerate(self._calls) if call.extra)
         opaque = [wire.opaque_item(self._origin, at, extra) for at, extra in extras]
         if self._details:
             opaque.append(wire.opaque_item(self._origin, 0, {_DETAILS: self._details}))
-        told = partial(wire.reply_message, self._told, content, reasoning, calls, opaque=opaque)
-        return told(finish=finish, sent=sent_bytes, settings=settings)
+        told = partial(
+            wire.reply_message, self._told, "".join(self._text), "".join(self._reasoning), calls, opaque=opaque
+        )
+        return told(finish=wire.FINISH.get(self._finish, "unknown"), sent=sent_bytes, settings=settings)
 
     def _take(self, choice: Json) -> None:
         if choice.get("index"):  # an alternative reply that nobody asked for
