@@ -1,7 +1,4 @@
-"""The clauses of the user's words: each with its verb and what that may do. Read once, before any other text.
-
-Source: spec/guard.md, section 9, rows 3 and 4.
-"""
+"""The clauses of the user's words, each with its verb and what that may do. Source: spec/guard.md, section 9."""
 
 from __future__ import annotations
 
@@ -17,9 +14,9 @@ from surefoot.core.gate.effects import (
     phrases_at,
     speaks_of_money,
 )
-from surefoot.core.gate.forbids import SENTENCE_END, WRITE_TO, Span
+from surefoot.core.gate.forbids import SENTENCE_END, Span
 from surefoot.core.text.look import normal_text
-from surefoot.core.text.words import late, rows, stem, stems_of, word_set
+from surefoot.core.text.words import late, phrase, rows, stem, stems_of, word_set
 from surefoot.types.guard import Clause
 from surefoot.types.tools import Effect
 
@@ -33,7 +30,6 @@ _TOKEN = late(
     r"[A-Za-z]+(?:['’][A-Za-z]+)?|\ufffc+|[,;:，；：\n]|{joints}|{cjk_keepers|}|"
     + "|".join(f"{{cjk_actions.{effect}|}}" for effect in CHINESE_ACTIONS)
 )
-LIST_MARK = late(r"[^\S\n]*(?:[-*•–]|\d{1,3}[.)])\s")
 
 
 def clauses_of(plain: str, masked: str, cut: Sequence[Span]) -> tuple[Clause, ...]:
@@ -49,7 +45,7 @@ def clauses_of(plain: str, masked: str, cut: Sequence[Span]) -> tuple[Clause, ..
             start = end
             continue
         begun = _clause_starts(masked, start, end)[:MOST_CLAUSES]
-        if not begun and not LIST_MARK.match(masked, start):
+        if not begun and not late(r"[^\S\n]*(?:[-*•–]|\d{1,3}[.)])\s").match(masked, start):
             verb, effects = "", frozenset[Effect | None]()
         first = (start, *begun[0][1:]) if begun else (start, verb, effects)
         for (at, verb, effects), until in zip([first, *begun[1:]], [*(one[0] for one in begun[1:]), end], strict=True):
@@ -111,23 +107,15 @@ def _done_by(text: str, at: int, word: str, before: str, last: str) -> frozenset
         return frozenset()
     if effects := phrases_at(text, at):
         return effects | of_word(word)
-    if WRITE_TO.match(text, at):
+    if phrase("write_to").match(text, at):
         return frozenset(("write", "communicate"))
-    if stem(word) in stems_of("keepers"):
-        return frozenset(("write", "communicate") if _KEPT_NOUN.match(text, at + len(word)) else (None,))
-    if _COMPOUND.match(text, at + len(word)):
+    behind = at + len(word)
+    if stem(word) in stems_of("keepers"):  # "leave a note" is written
+        return frozenset(("write", "communicate") if late(r"\s+{kept_nouns}").match(text, behind) else (None,))
+    if late(r"-[^\W\d_]").match(text, behind):  # "check-up", "follow-up"
         return frozenset()
     if stem(last) in stems_of("light_verbs") and (effects := of_noun(word)):
         return effects
     if stem(last) in rows("actions") and is_base_form(last) and not is_ing:
         return frozenset()
     return of_word(word) if is_ing or is_base_form(word) else frozenset()
-
-
-_COMPOUND = late(r"-[^\W\d_]")
-"""Behind a word that is the first part of a noun: "check-up", "follow-up"."""
-
-_KEPT_NOUN = late(
-    r"\s+(?:an?|the|my|me|him|her|them)?\s*(?:\w+\s+)?(?:notes?|messages?|comments?|records?|logs?|reviews?)\b"
-)
-"""Behind "leave" or "keep": what is written and not left alone."""

@@ -1,7 +1,4 @@
-"""What words and tools do: the effects that a word stands for, and the effect of a tool by declaration or name.
-
-Source: spec/guard.md, sections 4.3, 4.4 and 5.2.
-"""
+"""What words and tools do, a tool by its declaration or name. Source: spec/guard.md, sections 4.3, 4.4 and 5.2."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Literal, cast
 
 from surefoot.core.gate.roles import role_of_name
 from surefoot.core.text.look import in_full, is_near, skeleton
-from surefoot.core.text.words import late, rows, stem, stems, stems_of, stems_of_name, word_set, words_of_name
+from surefoot.core.text.words import late, phrase, rows, stem, stems, stems_of, stems_of_name, word_set, words_of_name
 from surefoot.types.dataclass import dataclass
 from surefoot.types.rules import Role
 from surefoot.types.tools import Effect, ToolSpec
@@ -32,16 +29,13 @@ _PHRASES: Mapping[Effect, re.Pattern[str]] = {
     effect: late(rf"\b(?:{{phrases.{effect}}})(?!\w)", re.IGNORECASE) for effect in EFFECTS if effect != "read"
 }
 _CHINESE_MONEY = late("{cjk_money|}")
-_SUM = late("{currency_amount}", re.IGNORECASE)
 _ENGLISH = late(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
 _CJK = late(r"[\u3400-\u9fff]")
-_TOLD_OF = late(r"(?:{cjk_told_of})\Z")
 _SET_PHRASE = late(r"\b(e)-(?=mail)|\bin\s+order\s+(?=to\b|that\b)", re.IGNORECASE)
-_NO_ORDER = late("{no_order}", re.IGNORECASE)
 _NO_CHINESE_ORDER = late(
     "{cjk_in_progress}(?:" + "|".join(f"{{cjk_actions.{e}|}}" for e in EFFECTS) + ")|{cjk_compounds|}"
 )
-"""What is told and not asked for ("we are planning a trip"), and a noun that is also a verb ("the mail")."""
+"""What is told and not asked for ("正在"), and a noun that is also a verb."""
 _Rows = Mapping[str, tuple[Effect, ...]]
 _NEAR = 4
 """How many words after a light verb its noun is looked for."""
@@ -66,7 +60,7 @@ def _said_money() -> frozenset[str]:
 def speaks_of_money(text: str) -> bool:
     """Whether a text names money or a sum of it."""
     return (
-        _SUM.search(text) is not None
+        phrase("currency_amount").search(text) is not None
         or _CHINESE_MONEY.search(text) is not None
         or not _said_money().isdisjoint(map(stem, _words(text)))
     )
@@ -77,13 +71,12 @@ def effects_in(
 ) -> frozenset[Effect]:
     """The effects that a text may speak of: a coarse filter, a word anywhere in it. Light verbs alone say nothing.
 
-    `extra` gives more words for an effect; one that is not a single English word is searched for as it stands. With
-    `ordered` a word counts only where it can be an order (section 9, row 9).
+    `extra` gives more words for an effect. With `ordered` a word counts only where it can be an order (section 9).
     """
     words = [word.lower() for word in _words(text)]
     said = [stem(word) for word in words]
     actions, nouns = (cast("_Rows", rows(name)) for name in ("actions", "action_nouns"))  # rows are effects
-    verbs = map(stem, _ordered(_words(_NO_ORDER.sub(" ", text.lower())))) if ordered else said
+    verbs = map(stem, _ordered(_words(phrase("no_order").sub(" ", text.lower())))) if ordered else said
     found: set[Effect] = {effect for word in verbs for effect in actions.get(word, ())}
     found |= {effect for effect, pattern in _PHRASES.items() if pattern.search(text)}
     if _CJK.search(text):
@@ -128,10 +121,9 @@ def _words(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """The effect that the gate counts with; None is unknown.
+    """The effect that the gate counts with; None is unknown. `own` is the class of the name, before it was raised.
 
-    `own` is the class that the name says, before it was raised: the intent check takes either. `egress`: a read that
-    carries its arguments out of the house.
+    `egress`: a read that carries its arguments out of the house.
     """
 
     effect: Effect | None
@@ -139,13 +131,8 @@ class Guess:
     egress: bool
 
     def classes(self, *, to_somebody: bool) -> frozenset[Effect | None]:
-        """What a call stands for: its own class, the raised one, and communicating for a write to somebody.
-
-        What is not known to be anything may at least write.
-        """
-        found: set[Effect | None] = {self.effect, self.own}
-        if self.effect is None:
-            found.add("write")
+        """Both, and communicating for a write to somebody; what is not known to be anything may at least write."""
+        found: set[Effect | None] = {self.effect, self.own, self.effect or "write"}
         if to_somebody and (self.own == "write" or self.effect is None):
             found.add("communicate")
         return frozenset(found)
@@ -154,9 +141,8 @@ class Guess:
 def guess(spec: ToolSpec, guess: Literal["own", "all", "none"] = "own") -> Guess:
     """The effect of a tool: declared, or guessed of its name. A pure function of both.
 
-    An external tool's name never makes it a read, unless `guess` is "all". An undeclared tool whose effect was raised
-    by its annotations keeps the raised one. To ask an agent changes nothing: its own calls are judged, each by the same
-    words.
+    An external tool's name never makes it a read, unless `guess` is "all"; an effect that annotations have raised stays
+    raised. To ask an agent changes nothing: its own calls are judged, each by the same words.
     """
     if spec.delegates:
         return Guess("read", "read", egress=False)
@@ -192,7 +178,9 @@ def may_only_read(spec: ToolSpec, guessed: Guess) -> bool:
     if guessed.effect in _SHAPES and _SHAPES[guessed.effect].isdisjoint(roles):
         return True
     name = bare_name(spec)
-    is_told = not stems_of("names.told_of").isdisjoint(map(stem, words_of_name(name)[-1:])) or _TOLD_OF.search(name)
+    is_told = not stems_of("names.told_of").isdisjoint(map(stem, words_of_name(name)[-1:])) or phrase(
+        "cjk_told_of", is_last=True
+    ).search(name)
     return bool(is_told) and "destination" not in roles
 
 
@@ -215,26 +203,20 @@ def _class_of(name: str) -> Effect | None:
     Behind the first joint a plural says what it is about, and not what is done. What runs something given to it may do
     anything, and so is not a read.
     """
-    words = words_of_name(name)
-    found: set[Effect] = set()
-    is_new, is_first = True, True
+    words, found = words_of_name(name), set[Effect]()
+    is_new = is_first = True
     for word in words:
-        is_plural = word.endswith("s") and stem(word) != word
         if word in _JOINTS:
             is_new, is_first = True, False
-        elif is_new and (is_first or not is_plural) and (effect := _of_name_word(word)) is not None:
-            found.add(effect)
-            is_new = False
+        elif is_new and (is_first or not word.endswith("s") or stem(word) == word):
+            known, is_chinese = rows("actions", "name_actions").get(stem(word), ()), _CJK.search(word)
+            said: list[Effect] = [e for e in EFFECTS if e in known or (is_chinese and _CHINESE[e].search(word))]
+            found.update(said[:1])
+            is_new = not said
     for effect in _STRENGTH:
         if effect in found:
             return effect
     return "read" if found and stems_of("names.run").isdisjoint(stems(words)) else None
-
-
-def _of_name_word(word: str) -> Effect | None:
-    """What a word says in a tool's name: the first class that has it."""
-    known, is_chinese = rows("actions", "name_actions").get(stem(word), ()), _CJK.search(word)
-    return next((e for e in EFFECTS if e in known or (is_chinese and _CHINESE[e].search(word))), None)
 
 
 def bare_name(spec: ToolSpec) -> str:
@@ -267,13 +249,11 @@ def _parameters(spec: ToolSpec) -> tuple[str, ...]:
 
 
 def lookalikes(tools: Sequence[ToolSpec]) -> tuple[dict[str, str], dict[str, str]]:
-    """The foreign tools to be hidden, and those to be asked about, by name with the reason in words. Pure.
+    """The foreign tools to be hidden, and those to be asked about, by name with the reason in words.
 
     One that looks like the developer's own is hidden; two of different servers are both asked about. Names are compared
-    with and without the server before them, by skeleton and by one edit. Tools of one server are not compared: it is
-    one party, which can put behind either name what it likes, so that a likeness gains it nothing, and honest servers
-    have `get_item` beside `get_items`. A tool that a person has declared was looked at, and is neither hidden nor asked
-    about.
+    with and without the server before them, by skeleton and by one edit. Those of one server are not: a likeness gains
+    it nothing, and honest ones have `get_item` beside `get_items`. What a person has declared was looked at.
     """
     groups: defaultdict[str, dict[str, ToolSpec]] = defaultdict(dict)
     for spec in tools:

@@ -14,26 +14,15 @@ from itertools import islice
 
 from surefoot.core.gate.effects import EFFECTS, TRANSACT, effects_in, of_noun, of_word, phrases_at, speaks_of_money
 from surefoot.core.text.numerals import number
-from surefoot.core.text.words import late, stem, stems_of, word_set, words
+from surefoot.core.text.words import late, phrase, stem, stems_of, word_set, words
 from surefoot.types.dataclass import dataclass
 from surefoot.types.guard import Condition, ConstraintType, Entity, SecurityConstraint
 from surefoot.types.tools import Effect
 
 FORBID_PRIORITY = 1
 LIMIT_PRIORITY = 3
-_MOST_FILLERS = 12
-_MOST_BEFORE_LIMIT = 96
-_MOST_BEHIND_LIMIT = 200
-_MOST_BEFORE_EXCLUSION = 400
-_LONGEST_ONLY = 1_000
 MOST_RULES = 500
 """Signs of one kind of rule that are looked at, such as "do not"; of words with more, each effect is a question."""
-
-_MOST_BEFORE_NAME = 3
-"""Words between "write to" and a name: "to my colleague Ann"."""
-
-_WRITTEN_TO = frozenset(("email", "phone", "name", "quoted"))
-"""What somebody is called to whom one writes, as kinds of what the words name; in quotes may stand a file, too."""
 
 SENTENCE_END = late(
     r"\.(?=\s|\Z)(?<!\bMr.)(?<!\bMrs.)(?<!\bDr.)(?<!\bMs.)(?<!\bSt.)(?<!\bno.)(?<!\bNo.)(?<!\b[A-Z].)"
@@ -44,23 +33,14 @@ _CHINESE_NEGATION = late("{cjk_negations}")
 _CLAUSE_END = late("{clause_ends}", re.IGNORECASE)
 _CHINESE_CLAUSE_END = late(r"[，,。；;！!？?\n]|{clause_ends}", re.IGNORECASE)
 _EXCLUSION = late("{exclusions}", re.IGNORECASE)
-_REVERSED = late("{reversed_before}", re.IGNORECASE)
 _MUST_NOT_GET = late("{must_not_get}", re.IGNORECASE)
-_ENDS_AT_COMMA = late("{exclusion_ends}", re.IGNORECASE)
 _NO_REQUEST = late("{no_requests}", re.IGNORECASE)
 _LINK = late(r"{clause_links}(?=([A-Za-z]+))", re.IGNORECASE)
 _JOINED = late(r"\b(?:n?or)\s+([A-Za-z]+)", re.IGNORECASE)
-_EXCEPTION = late("{exceptions}", re.IGNORECASE)
 _ONLY = late("{only}", re.IGNORECASE)
 _AT_MOST = late(r"(?:{at_most})\s*{sum}", re.IGNORECASE)
 _MORE_THAN = late(r"(?:{more_than})\s*{sum}", re.IGNORECASE)
-_PER_PART = late("{per_part}", re.IGNORECASE)
 _PART_BEFORE = late(r"(?:{part_before})\s*\Z", re.IGNORECASE)
-WRITE_TO = late("{write_to}", re.IGNORECASE)
-_IN_ALL = late("{in_all}", re.IGNORECASE)
-_ENDS_SUM = late("{ends_sum}", re.IGNORECASE)
-_SPENDS = late(r"(?:{spends})\Z", re.IGNORECASE)
-_COUNTS_THINGS = late(r"(?:{counts_things})\Z", re.IGNORECASE)
 _WORD = late(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
 _LAST_WORD = late(r"([A-Za-z]+)['’\w]*\s*\Z")
 _CAN_DESCRIBE = late(r"can|do|never|must|should|may|shall|will|won", re.IGNORECASE)
@@ -83,10 +63,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the words forbid and limit.
-
-    `negated` are the places that ask for nothing, `cut` those of them that prove no value, as start and end.
-    """
+    """What the words forbid and limit. `negated` are the places that ask for nothing, `cut` what proves no value."""
 
     constraints: tuple[SecurityConstraint, ...]
     negated: tuple[Span, ...]
@@ -95,10 +72,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """What a negation covers; `after` is where it ends itself.
-
-    `is_order` is false where it only tells of something, or says what need not be.
-    """
+    """What a negation, which ends at `after`, covers; no order is what only tells of something, or need not be."""
 
     start: int
     after: int
@@ -131,8 +105,7 @@ class _Words:
 def read_rules(text: str, things: Sequence[Named], plain: str, *, is_whole: bool = True) -> Rules:
     """What a text orders not to do. Values, quotes and files of `plain` are masked in `text`; `things` it names.
 
-    What is not read may forbid anything: where the text is not the whole, or holds too many rules, each effect is a
-    question.
+    What is not read may forbid anything: where it is not the whole, or holds too many rules, each effect is a question.
     """
     ends = [m.start() for m in SENTENCE_END.finditer(text)] + [len(text)]
     signs = {pattern: tuple(islice(pattern.finditer(text), MOST_RULES)) for pattern in _SIGNS}
@@ -148,7 +121,7 @@ def read_rules(text: str, things: Sequence[Named], plain: str, *, is_whole: bool
         negated.append(span)
         if not clause.is_order:
             continue
-        if excepted := _EXCEPTION.search(text, *span):
+        if excepted := phrase("exceptions").search(text, *span):
             allowed, first = said.targets(excepted.end(), clause.end), clause.effects[0]
             if allowed and first is not None:
                 drafts.append(("allow", span, Condition(effect=first, allowed_targets=allowed), LIMIT_PRIORITY))
@@ -200,14 +173,14 @@ def _excluded(said: _Words, negated: Sequence[Span]) -> Iterator[tuple[int, int,
         told[first:until] = b"\1" * (until - first)
     for m in said.signs[_EXCLUSION]:
         start, end = said.sentence(m.end())
-        near = max(start, m.start() - _MOST_BEFORE_EXCLUSION)
-        if m.start() < last or 1 in told[slice(*m.span())] or _REVERSED.search(text, near, m.start()):
+        near = max(start, m.start() - 400)
+        if m.start() < last or 1 in told[slice(*m.span())] or phrase("reversed_before").search(text, near, m.start()):
             continue
         if m[0][:3].lower() == "not" and not m[0].lower().startswith("nothing"):
             at = bisect_left(starts, m.end())
             if at == len(starts) or text[m.end() : starts[at]].strip(" \"'“「`"):
                 continue  # "not" alone leaves out only what stands right behind it
-        stop = _CHINESE_CLAUSE_END if _ENDS_AT_COMMA.match(m[0]) else _CLAUSE_END
+        stop = _CHINESE_CLAUSE_END if phrase("exclusion_ends").match(m[0]) else _CLAUSE_END
         found = stop.search(text, m.end(), end)
         last = _end_of_clause(text, m.end(), found.start() if found else end)
         if targets := said.targets(m.end(), last):
@@ -225,11 +198,13 @@ def _writes_to(said: _Words, start: int, end: int) -> bool:
     What is written to a file or a page is none. This is wide, and only for what is not to be done.
     """
     starts = said.starts
-    for m in WRITE_TO.finditer(said.text, start, end):
+    for m in phrase("write_to").finditer(said.text, start, end):
         at = bisect_left(starts, m.end())
-        if at == len(starts) or starts[at] >= end or len(said.text[m.end() : starts[at]].split()) > _MOST_BEFORE_NAME:
+        if at == len(starts) or starts[at] >= end:
             continue
-        if all(thing.entity.kind in _WRITTEN_TO for thing in said.things[at : bisect_right(starts, starts[at])]):
+        named = {thing.entity.kind for thing in said.things[at : bisect_right(starts, starts[at])]}
+        is_near = len(said.text[m.end() : starts[at]].split()) <= 3  # noqa: PLR2004  # "to my colleague Ann"
+        if is_near and named <= {"email", "phone", "name", "quoted"}:  # in quotes may stand a file, too
             return True
     return False
 
@@ -263,7 +238,7 @@ def _negates(text: str, start: int, end: int) -> tuple[frozenset[Effect], int, b
     Effects (none: whatever is done), the end of that word, whether it is only needless, whether "want" stands there.
     """
     is_light = needs_not = is_wanted = False
-    following = list(islice(_WORD.finditer(text, start, end), _MOST_FILLERS))
+    following = list(islice(_WORD.finditer(text, start, end), 12))
     for m, then in zip(following, [*following[1:], None], strict=False):
         word = m[0].lower()
         if stem(word) in stems_of("not_negated"):
@@ -288,7 +263,7 @@ def _negates(text: str, start: int, end: int) -> tuple[frozenset[Effect], int, b
 def _end_of_clause(text: str, start: int, limit: int) -> int:
     """Where the clause of a negation ends whose action word ends at `start`; what it excepts belongs to it."""
     end = _CLAUSE_END.search(text, start, limit)
-    excepted = _EXCEPTION.search(text, start, limit)
+    excepted = phrase("exceptions").search(text, start, limit)
     if excepted is not None and (end is None or excepted.start() <= end.start()):
         start = excepted.end()
         end = _CLAUSE_END.search(text, start, limit)
@@ -324,7 +299,7 @@ def _only(said: _Words, negated: Sequence[Span]) -> Iterator[_Draft]:
         at = bisect_right(ends, m.start())
         begin = max(ends[at - 1] + 1 if at else 0, m.start() - 80)
         stop = _CHINESE_CLAUSE_END if m[0][0] in "只仅唯" else _CLAUSE_END
-        until = min(ends[at], m.end() + _LONGEST_ONLY)
+        until = min(ends[at], m.end() + 1_000)
         end = stop.search(text, m.end(), until)
         last = _end_of_clause(text, m.end(), end.start() if end else until)
         after = _acts(text, m.end(), min(last, m.end() + 40))
@@ -354,12 +329,13 @@ def _limit(text: str, m: re.Match[str], end: int) -> list[_Draft]:
 
     Without a currency it bounds every amount. Where it may be no money at all, what passes it is a question.
     """
-    currency, before = m["sign"] or m["unit"], text[max(0, m.start() - _MOST_BEFORE_LIMIT) : m.start()]
-    is_money = bool(currency or _IN_ALL.match(text, m.end()))
-    if not is_money and (not _ENDS_SUM.match(text, m.end()) or _COUNTS_THINGS.search(before)):
+    currency, before = m["sign"] or m["unit"], text[max(0, m.start() - 96) : m.start()]
+    is_money = bool(currency or phrase("in_all").match(text, m.end()))
+    may_be_things = not phrase("ends_sum").match(text, m.end()) or phrase("counts_things", is_last=True).search(before)
+    if not is_money and may_be_things:
         return []
-    if _PER_PART.search(text, m.end(), min(end, m.end() + _MOST_BEHIND_LIMIT)) or _PART_BEFORE.search(before[-48:]):
+    if _PART_BEFORE.search(before[-48:]) or phrase("per_part").search(text, m.end(), min(end, m.end() + 200)):
         return []
     condition = Condition(effect="transact", max_amount=float(number(m["sum"])), currency=currency)
-    is_money = is_money or _SPENDS.search(before) is not None
+    is_money = is_money or phrase("spends", is_last=True).search(before) is not None
     return [("forbid" if is_money else "require_confirmation", m.span(), condition, LIMIT_PRIORITY)]

@@ -1,9 +1,8 @@
 """The user's words, read before any other text: what they ask for, what they name, what they forbid.
 
-By the rules, without a model and a planner, the same words give the same anchor, in time linear in their length. What a
-model reads in them limits, and hardly ever opens: forbids, limits and questions are added; an effect that the rules
-missed counts as asked for only with words of the user's that the model quotes, outside of what they negate; a target
-must stand in the words. What does not is dropped and counted. Source: spec/guard.md, sections 3.2, 4.6 and 5.
+In time linear in their length. What a model reads in them limits, and hardly ever opens: an effect that the rules
+missed counts only with words that it quotes, outside of what they negate; a target must stand in the words. What does
+not is dropped and counted. Source: spec/guard.md, sections 3.2, 4.6 and 5.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from surefoot.core.gate.forbids import Named, Rules, Span, read_rules
 from surefoot.core.gate.record import BY_MODEL, TARGETS
 from surefoot.core.text.look import holds, normal_text, without_format
 from surefoot.core.text.values import hard_tokens, norm_of, numbers_of
-from surefoot.core.text.words import dates_of, late, rows, stem, stems, stems_of, word_set
+from surefoot.core.text.words import dates_of, late, phrase, rows, stem, stems, stems_of, word_set
 from surefoot.types.guard import (
     AbstractSketch,
     AbstractStep,
@@ -38,9 +37,6 @@ from surefoot.types.guard import (
 )
 from surefoot.types.tools import Effect
 
-LEAST_QUOTED = 3
-"""Characters of the user's that a quote of a model holds at least."""
-
 RESPOND = AbstractStep("answer", "RESPOND", allowed_capabilities=("REASONING",))
 """The step in which every sketch ends."""
 
@@ -54,12 +50,10 @@ MASK = "\ufffc"
 """Stands for each character of what was masked: no letter, no space, no mark of a sentence."""
 
 _WORD = late(r"[^\W\d_]{2,}")
-_MESSAGE_TO = late("{message_to}", re.IGNORECASE)
-_TO_PLACE = late("{to_place}", re.IGNORECASE)
-_AFTER_ADDRESS = late("{after_address}", re.IGNORECASE)
-
 _SENTENCE = late(r"[^.!?;\n。！？；]+(?:[.](?!\s|\Z)[^.!?;\n。！？；]*)*")
-_ADOPTION = tuple(late(f"{{adoption_{part}}}", re.IGNORECASE) for part in ("verb", "noun", "place"))
+_ADOPTION = ("adoption_verb", "adoption_noun", "adoption_place")
+"""To do what stands elsewhere, with the place."""
+
 _NO_ADOPTION = late("{no_adoption}|{negations}|{cjk_negations}", re.IGNORECASE)
 _CUES: Mapping[Cue, re.Pattern[str]] = {
     "delegation": late("{delegation}", re.IGNORECASE),
@@ -103,16 +97,17 @@ _NO_EXTRA: Mapping[str, tuple[str, ...]] = {}
 def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> IntentAnchor:
     """The anchor that the words alone give. `extra` adds words to effects; other keys of it mean nothing.
 
-    Entities come in the order of the words, each once; texts are NFKC, without format characters. Where the words
-    forbid something, that clause asks for nothing and proves no value: it is missing in `text`, `stems`, `numbers` and
-    `dates`, and the parts around it are joined by a line break, so that no span crosses it.
+    A clause that forbids something asks for nothing and proves no value: it is missing in `text`, `stems`, `numbers`
+    and `dates`, and the parts around it are joined by a line break, so that no span crosses it.
     """
     plain, things, bare, ruled = _parsed(text)
     hidden = [t for t in things if t.entity.kind not in ("name", "id")]
     people = [t for t in hidden if t.entity.kind in ("email", "phone")]
     places = [t for t in hidden if t.entity.kind not in ("email", "phone", "quoted")]
     said = _masked(
-        _masked(plain, people), [*map(_without_verb, places), *(m.span() for m in _TO_PLACE.finditer(bare))], "|"
+        _masked(plain, people),
+        [*map(_without_verb, places), *(m.span() for m in phrase("to_place").finditer(bare))],
+        "|",
     )
     asked: set[Effect] = {
         "read",
@@ -120,11 +115,11 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
     }  # what is written to a place is not a message
     if _asks_to_write_to(_masked(bare, ruled.negated, "|"), things):
         asked.add("communicate")
-    # what chooses between asking and refusing (section 5.3), adoption: to do what stands elsewhere, with the place
+    # what chooses between asking and refusing (section 5.3)
     ordered = _masked(bare, ruled.negated, " ")
     cues: set[Cue] = {cue for cue, pattern in _CUES.items() if pattern.search(ordered)}
     sentences = (m[0] for m in _SENTENCE.finditer(ordered))
-    if any(all(part.search(one) for part in _ADOPTION) and not _NO_ADOPTION.search(one) for one in sentences):
+    if any(all(phrase(part).search(one) for part in _ADOPTION) and not _NO_ADOPTION.search(one) for one in sentences):
         cues.add("adoption")
     kept: list[str] = []
     at = 0
@@ -147,18 +142,13 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
     )
 
 
-def unnegated(text: str) -> str:
-    """The words in normal form without what they negate: what is left may ask for something."""
-    plain, _, _, ruled = _parsed(text)
-    return normal_text(_masked(plain, ruled.negated, "|"))
-
-
 def with_constraints(anchor: IntentAnchor, words: str, reply: Mapping[str, object]) -> tuple[IntentAnchor, int]:
     """The anchor with the constraints of a reply that fits its schema, and how many of them do not stand in the words.
 
     Each comes once, also where the model has read earlier words before.
     """
-    said, whole = unnegated(words), normal_text(words)
+    plain, _, _, ruled = _parsed(words)
+    said, whole = normal_text(_masked(plain, ruled.negated, "|")), normal_text(words)
     effects = set(anchor.effects_asked)
     known = anchor.constraints.constraints
     number = sum(one.constraint_id.startswith(BY_MODEL) for one in known)
@@ -180,7 +170,7 @@ def with_constraints(anchor: IntentAnchor, words: str, reply: Mapping[str, objec
         stands = all(target.strip() and holds(whole, normal_text(target)) for target in targets)
         # what is always asked for is not forbidden as a whole
         says_something = replace(condition, effect=None) != Condition() or condition.effect not in (None, "read")
-        is_quoted = len(quote) >= LEAST_QUOTED and holds(said, quote)
+        is_quoted = len(quote) >= 3 and holds(said, quote)  # noqa: PLR2004  # fewer characters say nothing
         is_open = condition.effect is None or bool(condition.forbidden_targets) or not is_quoted
         if not stands or not says_something or (kind == "allow" and is_open):
             dropped += 1
@@ -245,8 +235,8 @@ def _asks_to_write_to(text: str, things: Sequence[Named]) -> bool:
         ends.setdefault(thing.start, set()).add(thing.end)
     addresses = {thing.start: thing.end for thing in things if thing.entity.kind == "email"}
     return any(
-        ends.get(at) == {addresses.get(at)} and _AFTER_ADDRESS.match(text, addresses[at]) is not None
-        for at in (m.end() for m in _MESSAGE_TO.finditer(text))
+        ends.get(at) == {addresses.get(at)} and phrase("after_address").match(text, addresses[at]) is not None
+        for at in (m.end() for m in phrase("message_to").finditer(text))
     )
 
 

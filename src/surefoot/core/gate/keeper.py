@@ -1,8 +1,4 @@
-"""The gate in front of tools that somebody else runs: judged call by call, outside a run of surefoot's own.
-
-It is the same gate (`core/gate/verdict.py`) with the same knowledge. In the place of the journal is whatever makes the
-calls: a benchmark's loop, or a recorded run (`judge_recorded`).
-"""
+"""The gate in front of tools that somebody else runs: a benchmark's loop, or a recorded run."""
 
 from __future__ import annotations
 
@@ -71,9 +67,9 @@ class Gatekeeper:
         return call_id
 
     def ended(self, call_id: str, result: ToolResult | str) -> None:
-        """A call that has begun gave a result. Of a text that is JSON nobody knows whether the tool gave it as a value.
+        """A call that has begun gave a result. A text that is JSON counts as a value, as most loops write values so.
 
-        It counts as one, as most loops write values so, but for a foreign tool that declares no form of its results.
+        Not so of a foreign tool that declares no form of its results.
         """
         spec, arguments = self._open.pop(call_id)
         if isinstance(result, str):
@@ -95,11 +91,10 @@ class Held:
 def judge_recorded(
     messages: Sequence[ModelMessage], tools: Iterable[ToolSpec], config: GuardConfig = SHIPPED, today: str = ""
 ) -> list[Held]:
-    """What the gate would have said of each call of a recorded run, in order.
+    """What the gate would have said of each call of a recorded run, in order, by the words of the user up to it.
 
-    The user's words are the messages of role "user" up to the call. A call that is refused was not made, so its result
-    is not read; any other was, and counts. Nobody answers a question, so no yes covers what comes later: the questions
-    are the most that there can be. Arguments that are text are none that could be read, and are refused as in a run.
+    A refused call was not made, so its result is not read. Nobody answers a question, so there are as many as can be.
+    Arguments that are text could not be read, and are refused as in a run.
     """
     keeper, said, found, under_way = Gatekeeper("", tools, config, today), list[str](), list[Held](), dict[str, str]()
     for message in messages:

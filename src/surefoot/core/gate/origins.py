@@ -6,7 +6,6 @@ a field of a record that the user named, or by a person's yes. Source: spec/guar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import cast
@@ -27,7 +26,7 @@ from surefoot.core.text.look import (
     without_accents,
 )
 from surefoot.core.text.records import Atom, index_of, sentence_around
-from surefoot.core.text.words import dates_of, day_number, late, same_day, word_set, words
+from surefoot.core.text.words import dates_of, day_number, late, phrase, same_day, word_set, words
 from surefoot.types.guard import Evidence
 from surefoot.types.rules import Origin, Role
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
@@ -44,26 +43,17 @@ MOST_SHOWN = 50
 Shown = tuple[tuple[Role, str, str], ...]
 """Values for which a yes holds too: role, as shown, normal form."""
 
-_DAY = late("{relative_dates}", re.IGNORECASE)
-_LABELS_A_SECRET = late("{given_after}")
 _FILE = late(r"(?<![\w./\\-])[\w./-]+\.\w+(?![\w/-])")
 _ONE_BY_ONE: frozenset[Effect | None] = frozenset(("transact", "delete", None))
 _SAME_EITHER_WAY: frozenset[Role] = frozenset({"content", "selector", "option"})
-"""Roles to which it is the same whether running text holds a value or nothing does, so that nobody looks.
-
-Only what could not be checked is looked through: a value from it is a question whatever its role is (section 3.3).
-"""
+"""Roles to which it is the same whether running text holds a value; nobody looks but in what could not be checked."""
 
 
-def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf, use: Use | None = None) -> Evidence:
-    """Where one leaf of a call comes from: the best that it can prove.
-
-    A value of the words is good for a call with an effect, of which `use` tells, only where they put it.
-    """
+def evidence_of(known: Known, spec: ToolSpec, leaf: Leaf, use: Use | None = None) -> Evidence:
+    """Where one leaf of a call comes from, at best; for a call with an effect (`use`) only where the words put it."""
     shown = str(leaf.value)  # all of it: what is judged, and shown to a person, is what the tool gets
-    tool = spec.name if spec is not None else ""
-    is_moved = "/" in leaf.norm and _is_moved(known, tool, leaf)
-    is_endorsed = is_moved or (tool, leaf.role, leaf.norm) in known.endorsed
+    is_moved = "/" in leaf.norm and _is_moved(known, spec.name, leaf)
+    is_endorsed = is_moved or (spec.name, leaf.role, leaf.norm) in known.endorsed
     is_said = not is_endorsed and is_of_user(known, leaf)
     vouching = known.own or known.words
     is_users = is_endorsed or (is_said and (use is None or vouching.is_placed(leaf, use)))
@@ -122,7 +112,7 @@ def is_of_user(known: Known, leaf: Leaf) -> bool:
     if leaf.role == "secret":
         return any(  # behind a label: "the password is X", "token X", "set it to X"
             holds_token(said.anchor.text[max(0, start - 2) : start + len(text) + 2], text)
-            and _LABELS_A_SECRET.search(said.anchor.text[max(0, start - 16) : start])
+            and late("{given_after}").search(said.anchor.text[max(0, start - 16) : start])
             for start in found_at(said.anchor.text, text)
         )
     if len(text) < LEAST_UNQUOTED:
@@ -130,7 +120,7 @@ def is_of_user(known: Known, leaf: Leaf) -> bool:
     where = said.plain if leaf.role == "destination" else said.anchor.text
     if leaf.role in ("content", "selector"):
         return holds(where, text)
-    is_day = leaf.role == "time" and _DAY.search(text)  # "Friday" names nothing else
+    is_day = leaf.role == "time" and phrase("relative_dates").search(text)  # "Friday" names nothing else
     if not is_day and word_set("openers").issuperset(text.split()):
         return False
     if holds_token(where, text):
@@ -159,9 +149,9 @@ def _is_small(exact: str) -> bool:
         return False
 
 
-def _is_in_schema(spec: ToolSpec | None, leaf: Leaf) -> bool:
+def _is_in_schema(spec: ToolSpec, leaf: Leaf) -> bool:
     """Whether the developer's own schema gives the value, as its default or as one of an enumeration."""
-    if spec is None or spec.server or spec.origin == "remote" or not leaf.path:
+    if spec.server or spec.origin == "remote" or not leaf.path:
         return False
     told = schema_at(leaf.path[:1], spec.parameters)
     choices = told.get("enum")
@@ -179,7 +169,7 @@ def _in_results(known: Known, leaf: Leaf, plain: Evidence, use: Use | None) -> E
             continue
         atom, is_open = source.atom(leaf.norm)
         told = replace(plain, source_id=source.call_id, form="atom", note=atom.field)
-        is_trusted = source.spec is not None and atom.field.removeprefix("*.") in source.spec.trusted_fields
+        is_trusted = atom.field.removeprefix("*.") in source.spec.trusted_fields
         if is_trusted and leaf.role != "object":
             return replace(told, origin="config")
         vouching = known.own or known.words
@@ -198,10 +188,7 @@ def _in_results(known: Known, leaf: Leaf, plain: Evidence, use: Use | None) -> E
 
 
 def traced(known: Known, evidence: Evidence) -> Evidence:
-    """The evidence with the newest result that holds its value, for the person who reads it.
-
-    A decision is made without: where it is the same for it whether a result holds a value, nobody looks before.
-    """
+    """The evidence with the newest result that holds its value, for the person who reads it; no decision needs it."""
     text = normal_text(evidence.value)
     if evidence.source_id or not text:
         return evidence
@@ -227,11 +214,10 @@ def twin_of(known: Known, leaf: Leaf) -> str:
 def having_read(
     known: Known, call_id: str, spec: ToolSpec, arguments: Mapping[str, object], result: ToolResult
 ) -> Known:
-    """What is known after a call has given its result.
+    """What is known after a call has given its result. One that was cut is running text: nothing of it is anchored.
 
-    Of a result that was cut, what is on record counts, as running text: nothing of it is ever anchored. The words say
-    where it is if all arguments of the fetch are good, and one of them names what the user named. What an agent answers
-    is written by a model, of whatever it has read: running text too, unless the developer has declared what it gives.
+    The words say where it is if all arguments of the fetch are good, and one of them names what the user named. What an
+    agent answers, a model has written: running text too, unless the developer has declared what it gives.
     """
     located = ""
     is_prose = bool(spec.delegates) and not (spec.trusted_fields or spec.directory)
@@ -258,10 +244,9 @@ def listed_in(spec: ToolSpec, arguments: Mapping[str, object], asked_about: Iter
 def endorsed_by(
     known: Known, spec: ToolSpec, arguments: Mapping[str, object], shown: Shown
 ) -> tuple[tuple[Role, str], ...]:
-    """The values that a person's yes to a call makes the user's, for their roles in calls of the same tool.
+    """The values that a yes to a call makes the user's in calls of that tool: those `shown`, and whole contents.
 
-    These are the values that were `shown` with the question, and the contents of the call, each as a whole. A yes to
-    delete something endorses nothing, and no secret ever is.
+    A yes to delete something endorses nothing, and no secret ever is.
     """
     if guess(spec, known.config.guess).effect == "delete":
         return ()
@@ -274,8 +259,8 @@ def endorsed_by(
 def set_of(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Shown:
     """What else a yes to a call is for, where the words speak of a set ("all", "each"): to be shown with the question.
 
-    That is every value of the field that a destination or object came from. No set is paid or deleted with one yes,
-    nor given to a tool of which nobody knows what it does; more values than a person reads are no set either.
+    That is every value of the field that a destination or object came from, if a person can read so many. No set is
+    paid or deleted with one yes, nor given to a tool of which nobody knows what it does.
     """
     effect = guess(spec, known.config.guess)
     if "set" not in known.words.anchor.cues or not effect.classes(to_somebody=False).isdisjoint(_ONE_BY_ONE):

@@ -1,7 +1,4 @@
-"""What the gate keeps of a run, and the question that it has for a person: what a yes does, which values are odd, why.
-
-Source: spec/guard.md, sections 3.4, 4.9 and 4.11.
-"""
+"""What the gate keeps of a run, and its question to a person. Source: spec/guard.md, sections 3.4, 4.9 and 4.11."""
 
 from __future__ import annotations
 
@@ -160,13 +157,15 @@ class GateRecord:
         )
 
     def asking(self, spec: ToolSpec, arguments: Mapping[str, object], grounds: Grounds) -> Grounds:
-        """What a question rests on: with the set that a yes is for, and a word on each value that had a no before.
-
-        What had a no is never in such a set.
-        """
+        """What a question rests on: with the set that a yes is for, and a word on each value that had a no before."""
         no = self.refused_values
         shown = tuple(one for one in set_of(self.known, spec, arguments) if (one[0], one[2]) not in no)
-        evidence = tuple(refused_before(e) if (e.role, norm_of(e.value)) in no else e for e in grounds.evidence)
+        evidence = tuple(
+            replace(e, note=f"you said no to this before; {e.note or _WHY[e.origin]}")
+            if (e.role, norm_of(e.value)) in no
+            else e
+            for e in grounds.evidence
+        )
         return replace(grounds, evidence=evidence, shown=shown)
 
 
@@ -214,10 +213,7 @@ class OddValue:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked about one call. `others` are the leaves that are not odd, with where they come from.
-
-    `also_for` are the further values for which a yes holds, with their roles.
-    """
+    """What is asked about one call. `others` are the leaves that are not odd, `also_for` what a yes holds for too."""
 
     on_yes: str
     reason: str
@@ -241,11 +237,6 @@ def question(
     rest = tuple((e.path, in_full(e.value), e.origin) for e in others if e.path not in paths)
     also_for = tuple((role, in_full(value)) for role, value, _ in grounds.shown)
     return Question(on_yes, reason, odd, rest, asked_before, also_for)
-
-
-def refused_before(evidence: Evidence) -> Evidence:
-    """A value to which the person has said no in this run: the question says so, before why it is odd."""
-    return replace(evidence, note=f"you said no to this before; {evidence.note or _WHY[evidence.origin]}")
 
 
 def _odd(evidence: Evidence) -> OddValue:

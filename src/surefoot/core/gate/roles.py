@@ -1,6 +1,6 @@
 """What each value of a call's arguments is to its effect, and the sums of money among them.
 
-Source: spec/guard.md, section 4.3, "Role of a leaf".
+Source: spec/guard.md, section 4.3.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ Path = tuple[str | int, ...]
 SENSITIVE: frozenset[Role] = frozenset({"destination", "object", "amount", "secret"})
 """Roles whose values need a good origin in a call that changes something."""
 
-_NO_DESTINATION: frozenset[Role | None] = frozenset({"content", "selector", "secret"})
-_NO_TIME: frozenset[Role | None] = frozenset({"content", "secret"})
 _ROLES: frozenset[str] = frozenset(get_args(Role))
 _MOST_REFERENCES = 8
 _NOTHING: Mapping[str, object] = {}
@@ -75,15 +73,15 @@ def role_of(path: Path, value: object, spec: ToolSpec, kind: ValueKind | None = 
             return cast("Role", declared)  # checked to be one on the line before
     by_name: Role | None = next((role for key in keys if (role := role_of_name(key))), None)
     kind = kind or kind_of(value)
-    match kind:
-        case "email" | "url" | "account" if by_name not in _NO_DESTINATION:
-            return "destination"
-        case "date" if by_name not in _NO_TIME:
-            return "time"
-        case _:
-            pass
+    if kind in ("email", "url", "account") and by_name not in ("content", "selector", "secret"):
+        return "destination"
+    if kind == "date" and by_name not in ("content", "secret"):
+        return "time"
     is_own = not spec.server and spec.origin == "local"  # a foreign schema would make an option of whatever it lists
-    if isinstance(value, bool) or (is_own and _is_choice(path, spec.parameters)):
+    told = _branches(schema_at(path, spec.parameters), spec.parameters) if is_own else []
+    choices = [one for one in told if one.get("type") != "null"]
+    is_choice = choices and all("enum" in one or "const" in one or one.get("type") == "boolean" for one in choices)
+    if isinstance(value, bool) or is_choice:
         return "option"
     if isinstance(value, str) and value in word_set("names.currencies") and _is_of_pair(keys, spec):
         return "option"
@@ -120,7 +118,7 @@ def _side_of_edit(name: str) -> Literal["old", "new", ""]:
 def _is_of_pair(keys: Sequence[str], spec: ToolSpec) -> bool:
     """Whether a currency's code is one of a pair (from, to): what is counted in, not where it goes.
 
-    The tool has to have both, and must not be one that writes or sends: people, channels and files are called so too.
+    A tool that writes or sends has none: people, channels and files are called so too.
     """
     if not keys or (spec.declared and spec.effect in ("write", "communicate")):
         return False
@@ -163,8 +161,7 @@ def is_sensitive(role: Role, path: Path, spec: ToolSpec) -> bool:
 def leaves(arguments: Mapping[str, object], spec: ToolSpec | None = None) -> tuple[tuple[Path, object], ...]:
     """Every value of the arguments that is neither a list nor a mapping, with its path, in order, but null and empty.
 
-    A key inside a mapping that the tool's schema does not name is data as well: it comes with the path of its mapping.
-    Without a spec every key below the parameters counts as such.
+    A key inside a mapping that the tool's schema does not name is data as well, with the path of its mapping.
     """
     found: list[tuple[Path, object]] = []
     open_ones: list[tuple[Path, object]] = [((name,), arguments[name]) for name in reversed(tuple(arguments))]
@@ -232,12 +229,6 @@ def _properties(schema: Mapping[str, object], root: Mapping[str, object]) -> Map
     for branch in _branches(schema, root):
         found |= as_object(branch.get("properties")) or {}
     return found
-
-
-def _is_choice(path: Path, root: Mapping[str, object]) -> bool:
-    """Whether the schema lets only listed values pass: an enumeration, a constant, a truth value."""
-    branches = [b for b in _branches(schema_at(path, root), root) if b.get("type") != "null"]
-    return bool(branches) and all("enum" in b or "const" in b or b.get("type") == "boolean" for b in branches)
 
 
 def _branches(schema: Mapping[str, object], root: Mapping[str, object]) -> list[Mapping[str, object]]:

@@ -1,13 +1,9 @@
 """What limits calls beside their values: what words, a configuration or a model has forbidden, a person's rules, Cedar.
 
-An allow never lifts a forbid, and no reading of a text lifts either. A person's rules tighten, or always allow one
-thing; both ask the same of a value, and doubt goes the other way: a rule that tightens holds as soon as something in
-the value may be meant, one that allows only if all of it is. Source: spec/guard.md, sections 4.9, 4.10 and 5.1.
-
-Cedar: the package `cedarpy` is loaded when there are policies (extra `cedar`). The request: principal `User::"NAME"`,
-action `Action::"EFFECT"` ("unknown" when nobody can tell), resource `Tool::"NAME"`; its context holds `server`,
-`arguments`, `origins` by the path of a value, and `counts`, the started calls of the run by effect and in `total`. No
-permit, a forbid, and whatever cannot be evaluated is a refusal; a forbid that is annotated with `@ask` is a question.
+A person's rules tighten, or always allow one thing. Both ask the same of a value, and doubt goes the other way: a rule
+that tightens holds as soon as something in the value may be meant, one that allows only if all of it is. No permit of
+Cedar, a forbid, and whatever cannot be evaluated is a refusal; a forbid that is annotated with `@ask` is a question.
+Source: spec/guard.md, sections 4.9, 4.10 and 5.1.
 """
 
 from __future__ import annotations
@@ -60,10 +56,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What one policy says against a call: its rule, how strict, what the model and the person read, what is meant.
-
-    A question that `is_firm` is one that a person has ordered to be asked: no standing rule answers it.
-    """
+    """What one policy says against a call. A question that `is_firm` a person has ordered: no standing rule answers."""
 
     rule: str
     verdict: Literal["ask", "deny"]
@@ -179,8 +172,8 @@ def user_rules(call: Asked) -> Sequence[Word]:
 def standing_for(call: Asked, words: Sequence[Word]) -> StandingRule | None:
     """The rule of a person that answers all the questions about a call; None when one of them is left.
 
-    It answers none that a person has ordered to be asked. Where the call goes has to be one of its exact values if the
-    question is where values come from, and it has to speak of each value that is asked about.
+    If the question is where values come from, where the call goes has to be one of its exact values, and it has to
+    speak of each value that is asked about.
     """
     if any(word.is_firm or word.verdict == "deny" for word in words):
         return None
@@ -208,27 +201,21 @@ def _answers(rule: StandingRule, call: Asked, words: Sequence[Word]) -> bool:
 
 
 def _evidence(rule: Rule, call: Asked) -> tuple[Evidence, ...] | None:
-    """The values that a rule is about, () when it asks nothing of any; None when the rule does not hold.
+    """The values that a rule is about, () when it asks nothing of any; None when the rule does not hold."""
+    when, test = rule.when, rule.when.value
 
-    It counts the calls of the run that are of its tool and effect, with this one. An unknown effect may be any.
-    """
-    when = rule.when
-
-    def is_of_tool(name: str) -> bool:
-        return when.tool is None or fits(when.tool, name)
+    def is_of(name: str, effects: frozenset[Effect | None]) -> bool:
+        return (when.tool is None or fits(when.tool, name)) and (when.effect is None or when.effect in effects)
 
     is_about = (
-        is_of_tool(call.spec.name)
-        and (when.effect is None or when.effect in call.aim.classes)
+        is_of(call.spec.name, call.aim.classes)
         and (when.server is None or when.server == call.spec.server)
         and (when.step_kind is None or when.step_kind == call.known.step_kind)
     )
-    if is_about and when.count_above is not None:
-        alike = (one for one in call.started if is_of_tool(one.name))
-        is_about = sum(when.effect is None or when.effect in one.effects for one in alike) >= when.count_above
-    if not is_about or when.value is None:
+    if is_about and when.count_above is not None:  # with this call
+        is_about = sum(is_of(one.name, one.effects) for one in call.started) >= when.count_above
+    if not is_about or test is None:
         return () if is_about else None
-    test = when.value
     found = tuple(leaf[2] for leaf in _leaves(call) if _is_about(test, leaf) and _holds(test, leaf, doubt=True))
     return found or None
 
@@ -268,11 +255,6 @@ def _holds(test: ValueTest, leaf: _Leaf, *, doubt: bool) -> bool:
         if not held(above < one < below for one in (amount, abs(amount))):  # nobody knows what a tool makes of a sign
             return False
     return not test.origin or evidence.origin in test.origin
-
-
-_LARGEST = 2**63
-_DECIMALS = 4
-"""Digits behind the point that a decimal of Cedar has."""
 
 
 def cedar(call: Asked) -> Sequence[Word]:
@@ -341,10 +323,7 @@ def _ask_cedar(policies: str, call: Asked) -> tuple[bool, str]:
 
 
 def _cedar_value(value: object) -> object:
-    """A JSON value as Cedar knows it: no null, a fraction as a decimal.
-
-    Raises `ValueError` for a number that Cedar has not, and for a key that Cedar would take for another kind of value.
-    """
+    """A JSON value as Cedar knows it: no null, a fraction as a decimal of four digits. Raises `ValueError` else."""
     if isinstance(value, Mapping):
         entries = cast("Mapping[str, object]", value)  # JSON: the keys are text
         if entries.keys() & {"__extn", "__entity", "__expr"}:
@@ -354,11 +333,11 @@ def _cedar_value(value: object) -> object:
         return [_cedar_value(one) for one in cast("Sequence[object]", value) if one is not None]
     if isinstance(value, float):
         exact = Decimal(str(value))
-        if not exact.is_finite() or round(exact, _DECIMALS) != exact:
+        if not exact.is_finite() or round(exact, 4) != exact:
             raise ValueError("a number has more digits than Cedar has")
         if exact != exact.to_integral_value():
             return {"__extn": {"fn": "decimal", "arg": f"{exact:f}"}}
         value = int(exact)
-    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ValueError("a number is too large for Cedar")
     return value

@@ -17,7 +17,7 @@ from surefoot.core.gate.slots import Use
 from surefoot.core.gate.sources import Known, Source
 from surefoot.core.text.look import holds, is_chinese, normal_text
 from surefoot.core.text.values import MOST_TOKENS, hard_tokens, has_user_info, norm_of
-from surefoot.core.text.words import entries, late, pattern, stem, stems, stems_of, stems_of_name, table
+from surefoot.core.text.words import entries, late, pattern, phrase, stem, stems, stems_of, stems_of_name, table
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.guard import Evidence
 from surefoot.types.inner import Quoted
@@ -30,8 +30,6 @@ SHARE_OF_PRIVATE = 0.3
 LONGEST_TIME = 40
 _HALF_URL = late(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]+:/|[/\\]{2})")
 """What a client may still complete to a URL."""
-_DIGIT = late(r"\d")
-_TIME = late("{relative_dates}", re.IGNORECASE)
 _WORD = late(r"[^\W\d_]{2,}")
 _CJK_LETTERS = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _CJK = late(rf"[{_CJK_LETTERS}]")
@@ -39,15 +37,11 @@ _UNIT = late(rf"[{_CJK_LETTERS}]|[^\W{_CJK_LETTERS}]+")
 """A letter of a script without spaces, or a word; marks and spaces between them do not count."""
 
 
-_PLACED = ("destination", "object", "amount")
-
-
 @dataclass(frozen=True, slots=True)
 class Aimed:
-    """A call with all that its sinks say: what it would do, where its leaves come from, which of them are odd.
+    """A call with all that its sinks say. `odd` are the leaves that need a person, `twins` those that must not pass.
 
-    `odd` are the leaves that need a person, `twins` those that must not pass, `bad` the sensitive leaves without a good
-    origin, `is_touching` whether it touches the user's words.
+    `bad` are the sensitive leaves without a good origin, `is_touching` whether it touches the user's words.
     """
 
     effect: Guess
@@ -105,7 +99,7 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
         (leaf, evidence)
         for leaf, evidence in zip(leaves, found, strict=True)
         if evidence.origin == "user"
-        and leaf.role in _PLACED
+        and leaf.role in ("destination", "object", "amount")
         and (spec.name, leaf.role, leaf.norm) not in known.endorsed
     ]
     torn = known.words.torn([leaf for leaf, _ in placed], use) if use is not None else None
@@ -133,12 +127,11 @@ def use_of(spec: ToolSpec, effect: Guess, leaves: Sequence[Leaf]) -> Use | None:
 def _acts_on(effect: Guess, leaf: Leaf, spec: ToolSpec) -> bool:
     """Whether a leaf says on what a call acts, although its role does not: it selects that, or bounds what is deleted.
 
-    What is called a time and says none may be anything. A text is what is deleted, unless it is called like a remark
-    and the tool is not.
+    What is called a time and says none may be anything. A text is deleted, unless it is called like a remark.
     """
     if leaf.role == "time":
         text = str(leaf.value)
-        says_time = len(text) <= LONGEST_TIME and (_DIGIT.search(text) or _TIME.search(text))
+        says_time = len(text) <= LONGEST_TIME and (re.search(r"\d", text) or phrase("relative_dates").search(text))
         return effect.effect == "delete" or not says_time
     words = stems_of_name(leaf.name)
     if effect.effect == "delete" and leaf.role == "content":
@@ -151,10 +144,7 @@ def _acts_on(effect: Guess, leaf: Leaf, spec: ToolSpec) -> bool:
 
 
 def _leaves_the_house(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evidence) -> str:
-    """Why a person has to look at a value that a read carries away; "" where it goes to a place known to be good.
-
-    A URL makes any read one that carries away. In one that does by itself, each leaf counts (section 9, row 6).
-    """
+    """Why a person has to look at a value that a read carries away (section 9, row 6); "" where the place is good."""
     if evidence.origin in GOOD:
         return ""
     shown = str(leaf.value)
@@ -165,9 +155,13 @@ def _leaves_the_house(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, e
     if leaf.kind == "text" and leaf.role != "content":
         links = [token for token in hard_tokens(shown) if token.kind == "url"]
         opened += [Leaf(leaf.path, link.text, leaf.role, link.kind, link.norm) for link in links]
-    if effect.egress and leaf.role == "selector":
-        named = (Leaf(leaf.path, m[0], leaf.role, "url", norm_of(m[0], "url")) for m in _HOST.finditer(shown))
-        opened += [one for one in named if _is_read(known, str(one.value))]
+    if effect.egress and leaf.role == "selector":  # a host that a result holds, and the words do not
+        for host in (m[0] for m in _HOST.finditer(shown)):
+            plain, norm = normal_text(host), norm_of(host)
+            if not holds(known.words.anchor.text, plain) and any(
+                holds(source.index.text, plain) or norm in source.index.atoms for source in known.sources
+            ):
+                opened.append(Leaf(leaf.path, host, leaf.role, "url", norm_of(host, "url")))
     if any(one is leaf or evidence_of(known, spec, one).origin not in GOOD for one in opened):
         return "it opens a place that is not from your words"
     if not effect.egress:
@@ -177,7 +171,6 @@ def _leaves_the_house(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, e
     return "it carries away what was read" if carries(known, shown) else ""
 
 
-_INTO = late("{currency_wanted}")
 _HOST = late(
     r"(?:[a-z][a-z0-9+.-]*:|//|\\\\)\S+|[^\s@/]+@[\w.-]+\S*|\[[\da-f:.]+\]\S*|0x[\da-f]{8}\b\S*|(?:\d{1,3}\.){3}\d{1,3}\S*"
     r"|(?:[\w-]{1,63}\.){1,8}(?=[\w-]*[^\W\d_])[\w-]{2,24}(?![\w.-])(?:[:/?#]\S*)?",
@@ -188,14 +181,6 @@ _HOST = late(
 MOST_CARRIED = 64
 """Characters of a result that a read may take along where the words do not have them."""
 _BLOCK = MOST_CARRIED // 2
-
-
-def _is_read(known: Known, text: str) -> bool:
-    """Whether a result holds a text that is not of the words."""
-    plain = normal_text(text)
-    return not holds(known.words.anchor.text, plain) and any(
-        holds(source.index.text, plain) or norm_of(text) in source.index.atoms for source in known.sources
-    )
 
 
 def carries(known: Known, shown: str) -> bool:
@@ -236,7 +221,8 @@ def _is_other_money(known: Known, spec: ToolSpec, leaf: Leaf) -> bool:
     """Whether it is a currency that neither the words give nor the schema by default (section 9, row 3)."""
     words = known.own or known.words
     said = frozenset(each for one in words.amounts for each in one.currencies)
-    said |= frozenset(one for m in _INTO.findall(words.anchor.text) for one in currencies_in(m)) if said else said
+    wanted = late("{currency_wanted}").findall(words.anchor.text) if said else ()
+    said = said.union(*map(currencies_in, wanted))
     is_usual = leaf.value == schema_at(leaf.path[:1], spec.parameters).get("default")
     return bool(said and (named := currencies_in(str(leaf.value))) and named.isdisjoint(said)) and not is_usual
 
@@ -256,8 +242,7 @@ def _odd_tokens(known: Known, spec: ToolSpec, leaf: Leaf, evidence: Evidence) ->
 def _private(known: Known, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ...]:
     """A text that quotes a confidential result which the words do not name."""
     for source in known.sources:
-        is_private = source.spec is not None and source.spec.private and not source.is_named
-        if is_private and quotes(str(leaf.value), source):
+        if source.spec.private and not source.is_named and quotes(str(leaf.value), source):
             note = f"it quotes what {source.name} gave, which is confidential"
             return (replace(evidence, source_id=source.call_id, note=note),)
     return ()
@@ -265,7 +250,7 @@ def _private(known: Known, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ..
 
 def quoted_in(known: Known, text: str) -> Quoted:
     """What a text has of the results of a run: a passage, and whether it is of what is confidential."""
-    private = (one for one in known.sources if one.spec is not None and one.spec.private and not one.is_named)
+    private = (one for one in known.sources if one.spec.private and not one.is_named)
     if any(quotes(text, source) for source in private):
         return "private"
     return "read" if carries(known, text) else ""
@@ -329,10 +314,7 @@ def _powers() -> tuple[tuple[frozenset[str], re.Pattern[str], re.Pattern[str]], 
 
 
 def doubt_of(known: Known, spec: ToolSpec, leaf: Leaf, leaves: Sequence[Leaf], reach: Set[Effect | None]) -> str:
-    """Why a person has to look at what a leaf chooses; "" where it is the words' own choice, or none.
-
-    `reach` is what the call does beyond the house: it goes to people, pays or deletes.
-    """
+    """Why a person has to look at what a leaf chooses, "" if nothing. `reach`: what the call does beyond the house."""
     if (spec.name, leaf.role, leaf.norm) in known.endorsed:
         return ""
     named, text = stems_of_name(leaf.name), normal_text(str(leaf.value))
@@ -365,13 +347,8 @@ def doubt_of(known: Known, spec: ToolSpec, leaf: Leaf, leaves: Sequence[Leaf], r
             return ""  # a result gives it, and the words have it taken from one: "the location is its address"
         return "your words do not say where or about what"
     is_title = leaf.role == "content" and not named.isdisjoint(stems_of("names.titled"))
-    if (
-        is_title
-        and not stems_of("names.making").isdisjoint(stems_of_name(bare_name(spec)))
-        and _gives_another_title(known, text)
-    ):
-        return "your words give another title"
-    return ""
+    makes = is_title and not stems_of("names.making").isdisjoint(stems_of_name(bare_name(spec)))
+    return "your words give another title" if makes and _gives_another_title(known, text) else ""
 
 
 def _is_said(known: Known, text: str) -> bool:

@@ -1,8 +1,7 @@
 """The slot that the user's words give to a value: in which clause it stands, what is done there, on which side of it.
 
-The words vouch for a value in a role, not for a value. "Mail Ann about Bob" makes Ann the one who gets a mail, and says
-of Bob that he gets none; "move a.txt, keep b.txt" lets only a.txt be moved. What cannot be read is told apart from what
-is read otherwise: a value that is the only one of its kind needs no slot. Source: spec/guard.md, section 9, rows 3, 4.
+"Mail Ann about Bob" makes Ann the one who gets a mail, and says of Bob that he gets none. What cannot be read is told
+apart from what is read otherwise: the only value of its kind needs no slot. Source: spec/guard.md, section 9.
 """
 
 from __future__ import annotations
@@ -33,10 +32,8 @@ _BEFORE = late(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[,、&]|\d+")
 _CHINESE_SIDE = late(
     r"(?:({sides.zh_to})|({sides.zh_from})|({sides.zh_out})|(?:{sides.zh_direct}))\W{0,2}(?:\w{1,4}\W{0,2})?\Z"
 )
-_LIST_MARK = late(r"\s*(?:[-*•–]|\d{1,3}[.)])\s")
 _SUM = late("{sum}", re.IGNORECASE)
 _LABEL = late(r"(?:\b(?:{labels|})s?|{cjk_labels|}|#)\W{0,3}(?:(?:no|nr|num)\b\.?|numbers?|#|号)?\W{0,3}\Z")
-_YEAR = late(r"(?:19|20)\d\d")
 _SAYS_HOW_MUCH = late(r"\b(?:{actions.transact|}|of|to|is|by|amount)\s\Z")
 _LIMIT = late(r"(?:{at_most}|{more_than})\W{0,3}\Z")
 _POINTS = late("(?:{points_at})\\Z")
@@ -66,22 +63,19 @@ def side_of(clause: Clause, at: int, end: int = 0) -> Side:
         far, is_joined = (0, True) if word in word_set("list_joints") else (far + 1, is_joined)
         if far > _NEAR:
             break
-    is_item = not before or _LIST_MARK.match(clause.text) is not None
+    is_item = not before or re.match(r"\s*(?:[-*•–]|\d{1,3}[.)])\s", clause.text)
     return "direct" if far <= _NEAR and (is_item or not clause.verb.isascii()) else ""
 
 
 Wanted = Literal["to", "target", "from", "thing", "sum", "either"]
-"""The side for a parameter. A "target" stands beside one of the same kind, so that only "to" makes it clear; a "thing"
-is what the clause is about, and not whose.
+"""The side for a parameter. A "target" is beside one of the same kind, so that only "to" makes it clear; a "thing" is
+what the clause is about, and not whose.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a call would do: its effects, the stems of its tool's name, the kinds of which it moves one to another.
-
-    `is_sent` says that somebody gets something by it.
-    """
+    """What a call would do. `paired`: the kinds of which it moves one to another; if it `is_sent`, somebody gets it."""
 
     effects: frozenset[Effect | None]
     name_stems: frozenset[str]
@@ -103,11 +97,9 @@ Fit = Literal["exact", "yes", "no", "elsewhere", "unread"]
 """The words give the value to a call of that very name · of that effect · they say otherwise · they give it to another
 call · they do not say."""
 
-_PLACES: tuple[Wanted, ...] = ("to", "target", "thing", "sum")
 LEAST_NAMING = 3
 MOST_SPOTS = 400
 MOST_PAIRED = 60
-_CODE = late(r"[A-Z]{3,5}")
 MOST_PLACES = 50
 """Places of one value in the words that are looked at; and in each clause, to tell what stands beside it."""
 _THINGS = frozenset(("file", "id", "quoted", "key"))
@@ -121,7 +113,11 @@ def fit_at(clause: Clause, at: int, use: Use, wanted: Wanted, end: int = 0) -> F
         return "no"  # it is left alone
     if side == "of":  # "the account of Ann" may be changed, and is not Ann
         side = "out" if wanted in ("to", "thing") and (use.is_sent or "delete" in use.effects) else "direct"
-    if side == "out" or (side == "direct" and wanted == "target") or (side == "from" and wanted in _PLACES):
+    if (
+        side == "out"
+        or (side == "direct" and wanted == "target")
+        or (side == "from" and wanted in ("to", "target", "thing", "sum"))
+    ):
         return "no"
     if side == "to" and wanted == "from":
         return "no"
@@ -148,7 +144,9 @@ def amounts_of(clauses: Sequence[Clause]) -> tuple[Amount, ...]:
         for m in _SUM.finditer(clause.text) if exact else ():
             currencies = currencies_in(f"{m['sign'] or ''} {m['unit'] or ''}")
             before = clause.text[max(0, m.start() - 40) : m.start()]
-            is_named = _LABEL.search(before) or (_YEAR.fullmatch(m["sum"]) and not _SAYS_HOW_MUCH.search(before))
+            is_named = _LABEL.search(before) or (
+                re.fullmatch(r"(?:19|20)\d\d", m["sum"]) and not _SAYS_HOW_MUCH.search(before)
+            )
             if currencies or not is_named:  # a limit is not a sum that is to be paid
                 currencies = frozenset[str]() if _LIMIT.search(before) else currencies
                 meant = exact.intersection(readings(m["sum"]))
@@ -168,10 +166,10 @@ def has_labelled(text: str, exact: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The user's words, ready to be compared with.
+    """The user's words, ready to be compared with. `norms` are what they name, by normal form, with its spelling there.
 
-    `norms` are what they name, by normal form, with its spelling there. `plain` is their text without addresses, links
-    and accounts. `spots` are the places of values: clause, place in it, group (party, thing, amount), normal form.
+    `plain` is their text without addresses, links and accounts. `spots` are the places of values: clause, place in it,
+    group (party, thing, amount), normal form.
     """
 
     anchor: IntentAnchor
@@ -226,8 +224,8 @@ class Words:
     def is_placed(self, leaf: Leaf, use: Use) -> bool:
         """Whether a value of the words stands in the slot that a call puts it in (section 9, rows 3 and 4).
 
-        What the words do not place is good as long as it is the only one of its kind. Where they give others to a call
-        of that very name, those of other verbs are not for it.
+        What they do not place is good if it is the only one of its kind. Where they give others to a call of that very
+        name, those of other verbs are not for it.
         """
         if leaf.role == "amount" and leaf.kind == "number":
             return self._is_amount(leaf, use)
@@ -247,8 +245,8 @@ class Words:
     def torn(self, leaves: Sequence[Leaf], use: Use) -> Leaf | None:
         """The first of some values of the words that stands with another than in the call: "50 EUR to Ann, 70 to Bob".
 
-        Two values belong together if one clause has both, as the only ones of their groups or the same one in turn; or
-        if neither stands beside another of the other's group.
+        Two belong together if one clause has both, as the only ones of their groups or the same one in turn; or if
+        neither stands beside another of the other's group.
         """
         if len(leaves) > 1 and (len(leaves) > MOST_PAIRED or len(self.norms) + len(self.amounts) > MOST_SPOTS):
             return leaves[0]
@@ -277,17 +275,14 @@ class Words:
         is_count = not stems_of_name(leaf.name).isdisjoint(stems_of("names.quantity"))
         has_sums = not is_count and any(one.currencies for one in self.amounts)
         meant = [one for one in self.amounts if (not one.currencies if is_count else one.currencies or not has_sums)]
-        named = currencies_in(text := str(leaf.value)) or frozenset(_CODE.findall(text))
+        named = currencies_in(text := str(leaf.value)) or frozenset(re.findall("[A-Z]{3,5}", text))
         meant = [one for one in meant if not (named and one.currencies) or not named.isdisjoint(one.currencies)]
         exact = leaf.norm.removeprefix("number:")
         fits = {fit_at(self.anchor.clauses[one.place], one.at, use, "sum") for one in meant if one.exact == exact}
         return not fits.isdisjoint(("exact", "yes")) or (bool(fits - {"no"}) and len({one.exact for one in meant}) == 1)
 
     def delegating(self, leaf: Leaf, use: Use, located: str) -> str:
-        """The verb of a clause that has a call take a value from what stands at a place; "" where none does.
-
-        None does as soon as the words name another value for that role in a call like it.
-        """
+        """The verb of a clause that has a call take a value from what stands at a place and names none; else ""."""
         spelled = self.norms.get(located, "")
         others = (one for one in self.norms if one != located and one.startswith(("email:", "digits:")))
         if leaf.role == "amount":

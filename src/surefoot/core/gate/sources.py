@@ -1,10 +1,8 @@
 """What the gate knows of a run when it judges a call: the user's words, and what every result so far holds.
 
-A `Known` grows with the run: each ended call adds a `Source`, and what was derived of the earlier ones stays. The words
-anchor a record of a result if it is the only one that they name, as long as its name is one thing's. A record is named
-in a field that says what it is; a text that anybody may have written about it names nothing. Records of several results
-that bear one name are the same thing only as far as nothing in them contradicts it. Source: spec/guard.md, sections
-4.6 and 4.11.
+The words anchor a record of a result if it is the only one that they name, as long as its name is one thing's. A text
+that anybody may have written about a thing names nothing. Records of several results that bear one name are the same
+thing only as far as nothing in them contradicts it. Source: spec/guard.md, sections 4.6 and 4.11.
 """
 
 from __future__ import annotations
@@ -32,16 +30,15 @@ _ADDRESSES = ("email:", "url:", "digits:")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A result of this run.
+    """A result of this run. `named` are the records that the user's words name, with the names, `opened` the anchored.
 
-    `named` are the records that the user's words name, each with the names; `located` is the value of the words
-    that says where it is, in normal form. `opened` are the records that they anchor.
+    `located` is the value of the words that says where it is, in normal form.
     """
 
     call_id: str
     name: str
     index: ValueIndex
-    spec: ToolSpec | None = None
+    spec: ToolSpec
     named: tuple[tuple[int, frozenset[str]], ...] = ()
     opened: frozenset[int] = frozenset()
     located: str = ""
@@ -54,15 +51,14 @@ class Source:
     @property
     def may_open(self) -> bool:
         """Whether any field of it is good."""
-        return bool(self.opened) or (self.spec is not None and bool(self.spec.trusted_fields))
+        return bool(self.opened or self.spec.trusted_fields)
 
     @property
     def is_directory(self) -> bool:
         """Whether it looks people or accounts up: as declared, else an own function called so that gives no texts."""
-        spec = self.spec
-        if spec is None or spec.directory is not None:
-            return spec is not None and spec.directory is True
-        if spec.is_foreign or not is_called_directory(spec):
+        if self.spec.directory is not None:
+            return self.spec.directory
+        if self.spec.is_foreign or not is_called_directory(self.spec):
             return False
         fields = {last_field(atom.field) for record in self.index.records for atom in record.atoms}
         return stems_of("names.message_fields").isdisjoint(stem for name in fields for stem in stems_of_name(name))
@@ -70,9 +66,9 @@ class Source:
     def voucher(self, words: Words, leaf: Leaf, use: Use) -> Atom | None:
         """The field of an anchored record from which a call with an effect may take a value (section 9, rows 1 and 2).
 
-        A record says where something goes if it is one of a directory, and of the recipient that the words name; on
-        what to act, if the words give that thing to this effect, by its own id or path. A record of which the words say
-        where it is says so too, and how much, where they delegate to it and name nothing else.
+        It says where something goes if it is one of a directory, and of the recipient of the words; on what to act, by
+        its own id or path, if the words give that thing to this effect. Where the words say where it is, delegate to it
+        and name nothing else, it says so too, and how much.
         """
         for number in self.opened.intersection(self.index.atoms[leaf.norm]):
             record = self.index.records[number]
@@ -94,7 +90,7 @@ class Source:
         return None
 
     def _is_delegated(self, words: Words, leaf: Leaf, use: Use, record: Record, atom: Atom) -> bool:
-        is_page = self.spec is None or self.spec.egress or self.located.startswith("url:")
+        is_page = self.spec.egress or self.located.startswith("url:")
         verb = "" if is_page or not self.located else words.delegating(leaf, use, self.located)
         if not verb or not _is_single(record, atom):
             return False
@@ -115,8 +111,7 @@ class Source:
     def anchored(self, doubled: frozenset[str]) -> Source:
         """The same with the records that are anchored, where some names stand for several things.
 
-        Exactly one named record is; of two or more, even with equal values, none. A result that is one record is
-        anchored too if all arguments of its fetch were good and one of them says where it is.
+        Exactly one named record is; of two or more none, and a result that is one record where it is `located`.
         """
         opened = {number for number, names in self.named if names - doubled} if len(self.named) == 1 else set[int]()
         if self.index.is_one and self.located and self.index.records:
@@ -131,10 +126,9 @@ class Known:
     `own` are those of the words that persons have said, where a model or a program has written others: these say what
     is to be done, and vouch for no value. `fields` finds the results that hold a value as a field, `doubled` are the
     names under which several things were read. `endorsed` are the values that a person's yes made the user's, in one
-    role in calls of one tool. `today` is the day on which the run was begun, in ISO form or "". `degraded` are the
-    calls whose results a model should have read for orders in them, and has not. `accepted` are the pins of foreign
-    tools of which a person has approved a call in this run, `doubted` the tools that look like others, with the reason
-    that a person reads. `step_kind` is what the running step of a plan is; a run without a plan is one step.
+    role in calls of one tool. `today` is in ISO form or "". `degraded` are the calls whose results a model should have
+    read for orders, and has not. `accepted` are the pins of foreign tools of which a person has approved a call,
+    `doubted` the tools that look like others, with the reason. `step_kind` is what the running step of a plan is.
     `repeats`: the model that asks is known to ask once more for what it has done.
     """
 
@@ -163,8 +157,15 @@ class Known:
 
     def days(self) -> tuple[Day, ...]:
         """The days that a relative date may be counted from: that of the run, and results that are nothing but one."""
-        alone = (_only_day(source.index) for source in self.sources)
-        return (*dates_of(self.today), *(day for day in alone if day is not None))
+        found = list(dates_of(self.today))
+        for index in (source.index for source in self.sources):
+            if len(index.records) == 1 and len(index.records[0].atoms) == 1:
+                text = index.records[0].atoms[0].text
+            else:
+                text = "" if index.records else index.text
+            days = dates_of(text) if len(text) <= _LONGEST_DATE else ()
+            found += days if len(days) == 1 else ()
+        return tuple(found)
 
     def with_source(self, source: Source, *, is_error: bool) -> Known:
         """What is known after a result; an error names nothing."""
@@ -198,25 +199,11 @@ class Known:
         )
 
     def _is_echo(self, source: Source) -> bool:
-        spec = source.spec
-        return spec is not None and not spec.is_foreign and guess(spec, self.config.guess).effect not in ("read", None)
-
-
-def _only_day(index: ValueIndex) -> Day | None:
-    """The day, of a result that is nothing but one date."""
-    if len(index.records) == 1 and len(index.records[0].atoms) == 1:
-        text = index.records[0].atoms[0].text
-    else:
-        text = "" if index.records else index.text
-    days = dates_of(text) if len(text) <= _LONGEST_DATE else ()
-    return days[0] if len(days) == 1 else None
+        return not source.spec.is_foreign and guess(source.spec, self.config.guess).effect not in ("read", None)
 
 
 def _names_of(words: Words, record: Record) -> frozenset[str]:
-    """The names of the words that a record bears.
-
-    One of its short fields is a name, or is mainly one and begins with it, or stands whole in the words.
-    """
+    """The names of the words that a record bears: a short field is one, or mainly one, or stands whole in the words."""
     found: set[str] = set()
     for atom in record.atoms:
         if not atom.is_text or len(atom.text) < LEAST_NAMING:
@@ -240,13 +227,12 @@ def last_field(field: str) -> str:
     return field.removesuffix(".*").rpartition(".")[2]
 
 
-def _identified(record: Record, spec: ToolSpec | None, names: frozenset[str]) -> list[str]:
+def _identified(record: Record, spec: ToolSpec, names: frozenset[str]) -> list[str]:
     """Which of the names that a record bears say whose it is, or which thing: those in a field of its identity."""
-    declared = spec.identity if spec is not None else ()
     found: list[str] = []
     for atom in record.atoms:
         field = last_field(atom.field)
-        if field in declared if declared else not stems_of_name(field).isdisjoint(stems_of("names.identity")):
+        if field in spec.identity if spec.identity else not stems_of_name(field).isdisjoint(stems_of("names.identity")):
             found += [n for n in names if atom.norm == n or (atom.is_text and _begins(atom.norm[5:], n[5:]))]
     return found
 
@@ -268,7 +254,7 @@ def _begins(text: str, name: str) -> bool:
 def _is_another(one: Record, other: Record, *, is_one_tool: bool) -> bool:
     """Whether two records that bear one name cannot be the same thing: other addresses, or another id, path or file.
 
-    What one tool gives twice under the same id is the same thing, which may have changed in between.
+    What one tool gives twice under the same id is the same thing.
     """
     if one == other:
         return False

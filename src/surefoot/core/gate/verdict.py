@@ -1,11 +1,11 @@
 """The verdict on one call: every policy is asked, and the strictest word wins.
 
-The order is that of spec/guard.md, section 4.1: refusals first, then what two faults together forbid, then one question
-that names all that is odd. A policy is a function of what is known and the call; it has no state and reads no clock.
+Refusals first, then what two faults together forbid, then one question that names all that is odd (spec/guard.md, 4.1).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -20,16 +20,12 @@ from surefoot.core.gate.sources import Known
 from surefoot.core.text.json import json_text, pin_of
 from surefoot.core.text.look import holds, in_full, normal_text
 from surefoot.core.text.values import hard_tokens
-from surefoot.core.text.words import late
 from surefoot.types.guard import EFFECT_OF, Evidence, Grounds, GuardConfig
 from surefoot.types.outcomes import Allow, Ask, Decision, Deny
 from surefoot.types.tools import Effect, ToolSpec
 
 _LONGEST_KEPT = 2_000
 """Characters of a value that stand beside the verdict on a call of which nobody is asked."""
-
-_PARTS = late(r"[^\w\s]+")
-"""What parts a text, of which some may stand in another."""
 
 _DOING: Mapping[Effect | None, str] = {
     "read": "read anything",
@@ -52,11 +48,9 @@ def digest_of(spec: ToolSpec, arguments: Mapping[str, object]) -> str:
 
 def tool(call: Asked) -> Sequence[Word]:
     """A tool that looks like one of another server; of every call of it a person is asked, a read or not."""
-    why = call.known.doubted.get(call.spec.name)
-    if why is None:
-        return ()
     said = "another tool has almost the same name; say which one is meant, or use a tool that cannot be mistaken"
-    return (Word("tool", "ask", said, why),)
+    why = call.known.doubted.get(call.spec.name)
+    return () if why is None else (Word("tool", "ask", said, why),)
 
 
 def conformance(call: Asked) -> Sequence[Word]:
@@ -140,8 +134,8 @@ def _says_more(known: Known, leaf: Leaf, texts: Sequence[str]) -> bool:
     said = [one for one in tokens if not is_of_user(known, one)]
     if any(not any(holds(other, normal_text(str(one.value))) for other in texts) for one in said):
         return True
-    parts = [part for part in _PARTS.split(normal_text(text)) if not any(holds(other, part.strip()) for other in texts)]
-    rest = " ".join(parts)
+    parts = re.split(r"[^\w\s]+", normal_text(text))
+    rest = " ".join(part for part in parts if not any(holds(other, part.strip()) for other in texts))
     return any(quotes(rest, source) for source in known.sources)
 
 
@@ -175,8 +169,8 @@ def touch(call: Asked) -> Sequence[Word]:
 def foreign(call: Asked) -> Sequence[Word]:
     """A call of a foreign tool that nobody has declared and that may change something, until one was approved.
 
-    Its values may all be the user's own: what the server does with them is known by nobody here. A person's yes to a
-    call accepts that very tool, by its pin, for the run; a yes to delete something accepts nothing.
+    Even if all values are the user's own: what the server does with them nobody knows. A person's yes to a call accepts
+    that very tool, by its pin, for the run; a yes to delete something accepts nothing.
     """
     spec = call.spec
     if not spec.is_foreign or spec.declared or not call.aim.is_effectful or pin_of(spec) in call.known.accepted:
@@ -193,10 +187,9 @@ def accepted_by(config: GuardConfig, spec: ToolSpec) -> str:
 
 
 def repetition(call: Asked) -> Sequence[Word]:
-    """The very same call once more, where that is not the same as once: no other effect has come in between.
+    """The very same call once more, with no other effect in between; of a model that repeats itself, whatever was.
 
-    Of a model that repeats itself, whatever has come in between. Where sums go somewhere it is the same to pay by
-    another tool: effect, place and sum are compared.
+    Where sums go somewhere it is the same to pay by another tool: effect, place and sum are compared.
     """
     if call.spec.may_repeat or not call.aim.is_effectful:
         return ()
@@ -227,16 +220,8 @@ def _is_as_much(one: Started, call: Asked) -> bool:
 
 
 POLICIES: tuple[Policy, ...] = (
-    tool,
-    conformance,
-    intent,
-    provenance,
-    perception,
-    touch,
-    foreign,
-    repetition,
-    user_rules,
-    cedar,
+    *(tool, conformance, intent, provenance, perception),
+    *(touch, foreign, repetition, user_rules, cedar),
 )
 
 
@@ -254,10 +239,7 @@ def verdict_on(
     started: Sequence[Started] = (),
     policies: tuple[Policy, ...] = POLICIES,
 ) -> tuple[Decision, str, Grounds]:
-    """The decision about an offered and well-formed call, the rule that made it, and what it rests on.
-
-    All policies are asked; an exception in one is a refusal.
-    """
+    """The decision about an offered and well-formed call, the rule that made it, and what it rests on."""
     try:
         call = asked_about(known, spec, arguments, started)
         decision, rule, grounds = _strictest(call, [word for policy in policies for word in policy(call)])

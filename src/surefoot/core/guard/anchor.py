@@ -1,9 +1,8 @@
 """The user's words as the gate of a run reads them: before anything else, and again whenever the user says more.
 
-Every value that the user has named counts. A limit holds until it is lifted: until the user orders what was forbidden,
-gives another limit, or says that there is none. An effect that was asked for and has not been used stays asked for
-where the new words answer a question or agree; else the new words alone say what is to be done.
-Source: spec/guard.md, section 9: the words vouch for a value in a role.
+Every value that the user has named counts, and a limit holds until it is lifted. An effect that was asked for and has
+not been used stays asked for where the new words answer a question or agree; else they alone say what is to be done.
+Source: spec/guard.md, section 9.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ from surefoot.types.tools import Effect
 _AGREES = late(r"\s*(?:{agrees})(?!\w)")
 _TURNS_AWAY = late(r"\s*(?:{turns_away})(?!\w)")
 _LIFTS = late("{lifts_limit}")
-_LAST_WORDS = 400
-"""Characters at the end of an answer in which a question to the user is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +79,13 @@ def read_turn(
     used: Set[Effect | None],
     answer: str,
 ) -> IntentAnchor:
-    """The anchor of a conversation with one more turn of the user's.
+    """The anchor of a conversation with one more turn of the user's; `before` is that of the `earlier` words.
 
-    `before` is that of the `earlier` words, `used` the effects of calls that were started since the last of them, and
-    `answer` what the model has said to them.
+    `used` are the effects of calls that were started since the last of them, `answer` what the model has said to them.
     """
     now, whole = read_words(words, extra), read_words(f"{earlier}\n\n{words}", extra)
     said = normal_text(words)
-    is_question = any(sign in answer[-_LAST_WORDS:] for sign in "?？")
+    is_question = any(sign in answer[-400:] for sign in "?？")  # at the end of an answer
     goes_on = not _TURNS_AWAY.match(said) and (is_question or _AGREES.match(said) is not None)
     open_still = before.effects_asked - used if goes_on else frozenset[Effect]()
     kept = (left for one in before.constraints.constraints if (left := _still_set(one, now, said)) is not None)
@@ -111,8 +107,8 @@ _EFFECTS: tuple[Effect, ...] = get_args(Effect)
 def narrowed(words: IntentAnchor, hand_over: IntentAnchor, most: Effect | None = None) -> IntentAnchor:
     """The anchor of an agent that another one has asked: what the user's words ask for, and the hand-over too.
 
-    A model has written the hand-over, so it vouches for no value and grants nothing; what it forbids or limits holds.
-    Nor is anything granted beyond the effect that the developer has declared for the agent, `most`.
+    A model has written that, so it grants nothing and vouches for no value; what it forbids or limits holds. Nor is
+    anything granted beyond `most`, the effect that the developer has declared for the agent.
     """
     effects = words.effects_asked & hand_over.effects_asked
     if most is not None:
@@ -133,10 +129,9 @@ def narrowed(words: IntentAnchor, hand_over: IntentAnchor, most: Effect | None =
 
 
 def _still_set(one: SecurityConstraint, now: IntentAnchor, said: str) -> SecurityConstraint | None:
-    """What is left of a limit after later words; None where they take all of it back.
+    """What is left of a limit after later words: another limit of that kind, or a word that there is none, lifts it.
 
-    They do so by another limit of that kind, or by saying that there is none. An order lifts what was forbidden for
-    those alone whom it names; what is to be confirmed stays so.
+    An order lifts what was forbidden for those alone whom it names; what is to be confirmed stays so.
     """
     condition, is_lifted = one.condition, _LIFTS.search(said) is not None
     if condition.max_amount is not None or condition.max_count is not None:

@@ -16,8 +16,8 @@ Rows of the table of moves; the first that applies decides. A run without a plan
     none survived                      → another tree; after `max_trees` the step of a plan fails, and the model of a
                                          run without one goes on with the reasons
 
-Every branch is judged by the gate's one entry, with each set of its arguments and those before it taken for made; a
-branch is an opinion, and its calls are judged again when they are made. Source: spec/guard.md, sections 3.4 and 3.5.
+Every branch is judged with each set of its arguments, those before it taken for made; its calls are judged again when
+they are made. Source: spec/guard.md, sections 3.4 and 3.5.
 """
 
 from __future__ import annotations
@@ -154,10 +154,7 @@ def is_direct(state: State, branch: HypothesisBranch) -> bool:
 
 
 def _failed(calls: Sequence[Call], taken: HypothesisBranch, tree: HypothesisTree) -> BranchRejected | None:
-    """What is wrong with the first call of the branch that came to nothing; nobody knows that of one in doubt.
-
-    A call is one of a branch if it is of the same tool, with arguments that mean the same to the gate.
-    """
+    """What is wrong with the first call of the branch that came to nothing; nobody knows that of one in doubt."""
     for call in (one for one in calls if one.name == taken.tool_name):
         result, spec = call.result, call.spec
         if result is None or not result.is_error or result.kind == "in_doubt" or spec is None:
@@ -296,10 +293,7 @@ def words_request(state: State) -> ModelRequest:
 
 
 def _situation(state: State, frame: Frame) -> tuple[list[str], list[str]]:
-    """The user's words and the running step of a plan; and the last calls of the run with what came of them.
-
-    A step is in a frame where whoever wrote it had read foreign text.
-    """
+    """The user's words and the running step of a plan, framed where its writer had read foreign text; last calls."""
     words = state.task.text[:LONGEST_WORDS] if state.task is not None else ""
     before = [f"The user's words:\n{words}"]
     plan, step = state.plan, state.running_step
@@ -327,8 +321,8 @@ def _result(state: State, call: Call, own: Frame) -> str:
 def accepted(state: State, found: Sequence[HypothesisBranch]) -> tuple[tuple[HypothesisBranch, ...], int]:
     """What counts of branches whose arguments fit, with new ids and what their tools are declared to do.
 
-    Dropped, and counted, is what is of no tool that is offered, what stands there twice, what the gate has refused in
-    this step, what is known already, a second thought in a row, and what is beyond the sixth.
+    Dropped, and counted, is what is of no offered tool, there twice, refused in this step or known already, a second
+    thought in a row, and what is beyond the sixth.
     """
     now, tools, seen = choosing_now(state), offered(state), set[str]()
     has_thought = state.turn is not None and state.turn.want in ("reasoning", "isolated")

@@ -1,7 +1,7 @@
 """May this call run? The policies of a run and those of its gate are asked; the strictest verdict wins.
 
-Each policy is a pure function of a state and a call, named for what it forbids. It reads no clock, disk or model; what
-it needs was put on record before. What the gate says beside them rests on values alone (`core/gate/verdict.py`).
+Each policy is a pure function of a state and a call, named for what it forbids. What the gate says beside them rests on
+values alone (`core/gate/verdict.py`).
 """
 
 from __future__ import annotations
@@ -43,10 +43,7 @@ REASONING_STEP = "reasoning_step"
 
 
 def reasoning_step(state: State, call: Call) -> Decision:
-    """In a step that is for words alone no call runs, whatever else allows it (spec/guard.md, section 2).
-
-    It is one of a plan, or a reply to a branch of words that was taken.
-    """
+    """In a step of a plan, or a branch, that is for words alone no call runs, whatever allows it (spec/guard.md, 2)."""
     turn = state.turn
     is_of_plan = state.plan is not None and turn is not None and state.plan.is_reasoning(turn.step_id)
     if not is_of_plan and (turn is None or turn.want != "reasoning"):
@@ -141,29 +138,23 @@ GUARDED = (
 def guarded_path(_state: State, call: Call) -> Decision:
     """A file that somebody else runs or obeys later is written with a person's approval alone, in every mode.
 
-    Whoever writes one acts beyond the run. It looks at `file_write` and at tools of servers, which may write files as
-    well. A tool of your own is your own word on what it may write.
+    It looks at `file_write` and at tools of servers, which may write files as well. A tool of your own is your own word
+    on what it may write.
     """
     spec = call.spec
     if spec is None or spec.effect == "read" or not (spec.is_foreign or spec.name == _OURS):
         return ALLOWED
-    found = next(
-        (
-            value
-            for path, value in leaves(call.arguments, spec)
-            if isinstance(value, str)
-            and len(value) <= _LONGEST_PATH
-            and role_of_name(name_of(path)) != "content"
-            and not value.lower().startswith(("http://", "https://"))
-            and is_guarded(value)
-        ),
-        None,
-    )
-    if found is None or (not spec.declared and guess(spec, "all").effect == "read"):
+    if not spec.declared and guess(spec, "all").effect == "read":
         return ALLOWED
-    if spec.name == _OURS and is_guarded(found, _HISTORY):
-        return Deny("refused: folders of version control are not written by tools. Use another path.")
-    return Ask(f"it writes {found[:200]!r}, which others run or obey later")
+    for path, value in leaves(call.arguments, spec):
+        is_path = isinstance(value, str) and len(value) <= _LONGEST_PATH and role_of_name(name_of(path)) != "content"
+        text = str(value)
+        if not is_path or text.lower().startswith(("http://", "https://")) or not is_guarded(text):
+            continue
+        if spec.name == _OURS and is_guarded(text, _HISTORY):
+            return Deny("refused: folders of version control are not written by tools. Use another path.")
+        return Ask(f"it writes {text[:200]!r}, which others run or obey later")
+    return ALLOWED
 
 
 def is_guarded(path: str, patterns: Sequence[str] = GUARDED) -> bool:
@@ -209,16 +200,8 @@ def unanchored_step(state: State, _call: Call) -> Decision:
 
 
 POLICIES: tuple[Policy, ...] = (
-    reasoning_step,
-    profile,
-    no_finish_before_results,
-    no_call_after_the_time,
-    failed_before,
-    guarded_path,
-    approval,
-    stricter_effect,
-    foreign_journal,
-    unanchored_step,
+    *(reasoning_step, profile, no_finish_before_results, no_call_after_the_time, failed_before),
+    *(guarded_path, approval, stricter_effect, foreign_journal, unanchored_step),
 )
 
 _WITHOUT_GUARD = {one.__name__ for one in (guarded_path, approval, stricter_effect, foreign_journal)}
@@ -243,10 +226,9 @@ def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES, *, 
     gate = state.gate
     if isinstance(strictest, Deny) or call.spec is None:
         return strictest, rule, NO_GROUNDS
+    if gate is None and state.config.guard is not None and state.config.guard.mode == "enforce":
+        return Deny("refused: what the user asked for was not read before"), "unanchored", NO_GROUNDS  # as in a fork
     if gate is None:
-        config = state.config.guard
-        if config is not None and config.mode == "enforce":  # a fork may begin before the words were read
-            return Deny("refused: what the user asked for was not read before"), "unanchored", NO_GROUNDS
         return strictest, rule, NO_GROUNDS
     gate = replace(gate, known=_knowledge(state, gate), started=_started_beside(state, gate, call))
     said = verdict_on(gate.known, call.spec, call.arguments, gate.started)
@@ -286,11 +268,10 @@ def _is_for_the_judge(state: State, gate: GateRecord, call: Call) -> bool:
 
 def policy_call(state: State, call: Call) -> Asked | None:
     """A call as the policies of the gate see it; None where there is no gate, or no such tool."""
-    if state.gate is None or call.spec is None:
+    gate = state.gate
+    if gate is None or call.spec is None:
         return None
-    return asked_about(
-        _knowledge(state, state.gate), call.spec, call.arguments, _started_beside(state, state.gate, call)
-    )
+    return asked_about(_knowledge(state, gate), call.spec, call.arguments, _started_beside(state, gate, call))
 
 
 def _knowledge(state: State, gate: GateRecord) -> Known:
@@ -335,8 +316,7 @@ def has_asked_enough(state: State) -> bool:
 def has_to_wait(state: State, call: Call, move: Move) -> bool:
     """Whether a verdict on a call is a question that is not put yet: as many of its rule are open as may be.
 
-    A quarter is kept for calls that touch the user's words, so that no flood of others keeps them from being asked; all
-    steps of a plan share it.
+    A quarter is kept for calls that touch the user's words, so that no flood of others keeps them from being asked.
     """
     match move:
         case Record((CallJudged(decision=Ask(), rule=rule),)) if asked := policy_call(state, call):

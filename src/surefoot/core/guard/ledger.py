@@ -1,7 +1,6 @@
 """The gate's part of a state, folded from the events of a run. It exists from the moment the intent is anchored.
 
-With speculation it holds the tree of a step, what is out of it, and the calls of a branch that is made. Source:
-spec/guard.md, sections 3.2, 3.4, 3.5, 4.2, 4.9 and 4.11.
+Source: spec/guard.md, sections 3.2, 3.4, 3.5, 4.2, 4.9 and 4.11.
 """
 
 from __future__ import annotations
@@ -120,10 +119,9 @@ def _with_what_was_read(anchor: IntentAnchor, before: IntentAnchor) -> IntentAnc
 
 
 def words_of(state: State, *, of_run: bool = False) -> str:
-    """The user's words: all tasks of the conversation, and what a person has said of plans that they did not sign.
+    """The user's words: all tasks of the conversation, or `of_run`, and what a person has said of unsigned plans.
 
-    With `of_run`, only those of this run, which alone ask for anything. Of the run of an agent, those of the outer run:
-    what a model has handed over is nobody's word.
+    Of the run of an agent, those of the outer run: what a model has handed over is nobody's word.
     """
     if state.outer is not None:
         return state.outer.words
@@ -208,9 +206,9 @@ def unread(state: State) -> tuple[str, ...]:
 def selected(state: State, event: ToolsSelected) -> State:
     """The state once it is known which of the offered tools look like others."""
     gate = state.gate
-    if gate is None:
-        return state
-    return changed(state, gate=replace(gate, known=replace(gate.known, doubted=event.doubted)))
+    return (
+        state if gate is None else changed(state, gate=replace(gate, known=replace(gate.known, doubted=event.doubted)))
+    )
 
 
 def with_verdict(state: State, event: CallJudged) -> State:

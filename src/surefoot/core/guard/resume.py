@@ -92,7 +92,7 @@ def judged_again(state: State, event: RunResumed | RunForked) -> State:
 def followed(state: State, event: RunStarted) -> State:
     """What a run that follows another begins with: its turns and answers, and what the gate knows of both.
 
-    What counts begins anew: the budget, repeats, a person's yes. A no stays, and so does what was started, for limits.
+    What counts begins anew: the budget, repeats, a person's yes. A no stays, and so does what was started.
     """
     before = state.exchanges
     if before:

@@ -1,13 +1,10 @@
 """The words of tools and of tasks, and an index of tools by them: which hold a word, and how much it says of each.
 
-Words are stems without stop words. A text is split at case changes, digits and punctuation; Chinese, Japanese and
-Korean have no blanks, so a run of theirs is its overlapping pairs. In a task a URL, a path and a file name stand for
-the words of their kind, and words of politeness and connection do not count.
-
-One weighted count a word and tool over all texts of the tool, and one weighted length; normalising each text by itself
-was tried and is worse. A word weighs `idf * c / (c + 1 - b + b * L / average)`, with `c` its weighted count and `L` the
-tool's weighted length. Counts are whole tenths, so that adding and removing a tool gives exactly what building anew
-gives. Weights are made when a word is first asked for, and kept. Source: spec/planning.md, section 15.
+Words are stems without stop words; a run of Chinese, Japanese or Korean is its overlapping pairs. In a task a URL, a
+path and a file name stand for the words of their kind. A word weighs `idf * c / (c + 1 - b + b * L / average)`, with
+`c` its weighted count over all texts of the tool and `L` the tool's weighted length; normalising each text by itself is
+worse. Counts are whole tenths, so that adding and removing a tool gives exactly what building anew gives. Source:
+spec/planning.md, section 15.
 """
 
 from __future__ import annotations
@@ -247,10 +244,7 @@ def words(text: str) -> list[str]:
 
 
 def read(text: str) -> tuple[list[str], int]:
-    """The words of a tool's text, in order, as often as they stand there, and how long that makes the text.
-
-    A name of two parts is there as its parts and as one word, which does not add to the length.
-    """
+    """The words of a tool's text, in order, and its length, to which a name of two parts does not add as one word."""
     found: list[str] = []
     length = 0
     for run in (_WORD_OF_ASCII if text.isascii() else _WORD).findall(text):
@@ -282,10 +276,7 @@ def plain(text: str) -> str:
 
 
 def clauses(text: str) -> list[tuple[str, tuple[str, ...]]]:
-    """The clauses of a text as `plain` gives it, each with its content words: at most `MOST_CLAUSES`.
-
-    One with fewer than two content words belongs to the clause before it.
-    """
+    """The clauses of a text as `plain` gives it, each with its content words: at most `MOST_CLAUSES`."""
     found: list[tuple[str, tuple[str, ...]]] = []
     for piece in (piece.strip() for piece in _CLAUSE_ENDS.split(text) if piece and not piece.isspace()):
         asked = content_words(piece)
@@ -298,11 +289,7 @@ def clauses(text: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def stem(word: str) -> str:
-    """What the plural, the verb forms and the nouns of an English word in lower case have in common.
-
-    Lighter than Porter's: one ending of the noun or verb is taken off, and as good for finding tools. The word itself
-    where it is short, or not in Latin letters.
-    """
+    """What the forms of an English word in lower case have in common. Lighter than Porter's, and as good for this."""
     if len(word) < _SHORTEST or word in _KEPT:
         return word
     if word.endswith("ies") and len(word) > _SHORTEST:

@@ -63,10 +63,8 @@ def apply(
 ) -> ProfileReport:
     """The tools that a profile leaves, in the order: registration, include, exclude, verified, cap.
 
-    `verified` are names that the operator marked, besides the tools that are declared so, and `resolvers` the tools
-    that prefetch calls. The order of patterns makes no difference. Takes some milliseconds for 10,000 tools and 20
-    patterns. Raises `ConfigError` when more pinned tools are left than the cap lets through, and when a local tool has
-    the name of another tool.
+    `verified` are names that the operator marked, `resolvers` the tools that prefetch calls. The order of patterns
+    makes no difference. Raises `ConfigError` when more pinned tools are left than the cap allows, and as `register`.
     """
     registered, unregistered = register(tools.tools if isinstance(tools, Catalogue) else tools)
     names = [tool.name for tool in registered]
@@ -117,8 +115,7 @@ def refusal(name: str, visible: Sequence[str]) -> str:
 def register(tools: Sequence[ToolSpec]) -> tuple[tuple[ToolSpec, ...], tuple[Dropped, ...]]:
     """The tools that may be registered, their names in NFC, and those that may not, under the names they came with.
 
-    Both in the order given. Raises `ConfigError` when a local tool has a name that another tool already has: that is a
-    mistake in the program, or somebody else's tool in the place of ours.
+    Raises `ConfigError` when a local tool has the name of another: a mistake, or somebody else's tool in place of ours.
     """
     names = [tool.name for tool in tools]
     text = "".join(names)

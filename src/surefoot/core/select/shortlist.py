@@ -147,11 +147,9 @@ def shortlist(
 ) -> tuple[str, ...]:
     """The ids of at most `most` tools for these sub-queries, best first; () when nothing fits.
 
-    Each sub-query gives its ten best and all that score at least 0.75 of its best, with the score as a part of that
-    best. `boosts` multiplies scores by tool id: below 1 for one that failed before, above for one that worked. `text`
-    is the user's own (the first sub-query without it): a tool whose id or name stands in it is always on the list, and
-    the ten best tools of a category that it prefers are too. `rank` gives the hits of a sub-query in place of the
-    words alone, as an encoder has them.
+    Each sub-query gives its ten best and all that score at least 0.75 of its best. `boosts` multiplies scores by tool
+    id. `text` is the user's own (the first sub-query without it): a tool whose id or name stands in it is always on the
+    list, and so are the ten best of a category that it prefers. `rank` gives the hits of a sub-query in place of words.
     """
     own = (queries[0] if queries else "") if text is None else text
     place = {row.tool.id: at for at, row in index.rows.items()}

@@ -51,6 +51,12 @@ def late(pattern: str, flags: int = 0) -> re.Pattern[str]:
 
 
 @cache
+def phrase(name: str, *, is_last: bool = False) -> re.Pattern[str]:
+    """What the lexicon has under a name, in any case; where it `is_last`, only what ends a text."""
+    return re.compile(f"(?:{pattern(name)})" + r"\Z" * is_last, re.IGNORECASE)
+
+
+@cache
 def entries(name: str) -> tuple[str, ...]:
     """What the lexicon has under a name, such as "phrases.delete", in all languages."""
     found: list[str] = []
