@@ -96,7 +96,9 @@ class OpenAIChat(wire.Wire[_Form]):
         system_role = _SYSTEM_NAMES.get(traits.get("system_role", ""), "system")
         null, shape = traits.get("null_content", "null"), traits.get("id_shape", "any")
         taken = self.file_traits(request)
-        encode = partial(_encode, role=system_role, model=self.model, id_of=partial(id_in, shape))
+        encode = partial(
+            _encode, role=system_role, model=self.model, id_of=partial(id_in, shape) if shape in ID_SHAPES else str
+        )
 
         def declare(tool: ToolSpec) -> Json:
             function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
