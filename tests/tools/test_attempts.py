@@ -153,50 +153,29 @@ async def test_a_sync_tool_that_sleeps_past_its_limit_and_then_pays_pays_once() 
     assert model.requests[-1].messages[-1].content == "paid late"
 
 
-async def test_a_second_agent_neither_settles_nor_repeats_what_still_runs() -> None:
-    store, gate, paid = MemoryJournal(), threading.Event(), list[int]()
+async def test_a_second_agent_neither_settles_nor_repeats_what_still_runs(till: Till) -> None:
+    store = MemoryJournal()
 
     def agent(*steps: Scripted) -> Agent:
-        @tool(timeout_s=0.05)
-        def pay(amount: int) -> str:
-            """Pay."""
-            gate.wait(10)
-            paid.append(amount)
-            return "paid"
-
-        return Agent(ScriptedModel(steps), [pay], journal=store)
+        return Agent(ScriptedModel(steps), [tool(till.pay, name="pay", timeout_s=0.05)], journal=store)
 
     run = await agent(calls(("pay", {"amount": 5}))).run("pay 5")
     assert (run.status, run.reason) == ("paused", "in_doubt")
     other = agent("Paid.")
     with pytest.raises(UsageError, match="still runs in this process"):
         await other.settle(run.id, "1.0", "not_done", by="Ada")
-    gate.set()
+    till.gate.set()
     await other.settle(run.id, "1.0", "done", by="Ada", result="paid")
     assert (await other.resume(run.id)).answer == "Paid."
 
 
-async def test_a_call_that_still_runs_is_not_made_by_another_copy_of_its_tool(context: ToolCallContext) -> None:
-    gate, begun, paid = threading.Event(), threading.Event(), list[int]()
-
-    def made() -> FunctionTool[..., str]:
-        @tool
-        def pay(amount: int) -> str:
-            """Pay."""
-            begun.set()
-            gate.wait(10)
-            paid.append(amount)
-            return "paid"
-
-        return pay
-
-    first = asyncio.ensure_future(made().call({"amount": 5}, context))
-    await asyncio.to_thread(begun.wait, 10)
-    second = asyncio.ensure_future(made().call({"amount": 5}, context))
-    for _ in range(5):
-        await asyncio.sleep(0)  # lets it come to where it waits; no time passes
-    gate.set()
-    assert (await first, await second, paid) == (ToolResult("paid"), ToolResult("paid"), [5])
+async def test_a_call_that_still_runs_is_not_made_by_another_copy_of_its_tool(
+    till: Till, context: ToolCallContext
+) -> None:
+    first = asyncio.ensure_future(till.pay.call({"amount": 5}, context))
+    await asyncio.to_thread(till.begun.wait, 10)
+    second = await opened_later(till, tool(till.pay, name="pay").call({"amount": 5}, context))
+    assert (await first, second, till.paid) == (ToolResult("receipt 1"), ToolResult("receipt 1"), [5])
 
 
 class Stubborn:

@@ -27,6 +27,7 @@ from surefoot.types.events import CallEnded
 from surefoot.types.messages import ToolProgress
 from surefoot.types.ports import ServiceKey, ToolCallContext
 from surefoot.types.rules import Declared
+from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
 
@@ -194,12 +195,20 @@ class _Line:
         raise LookupError(key)
 
 
-async def test_cancelling_a_call_tells_the_server_and_harms_no_other(tools: Tools, log: Path) -> None:
+@pytest.fixture
+async def hanging(tools: Tools) -> asyncio.Task[ToolResult]:
+    """A call that is under way, and does not come back."""
     line = _Line()
-    hanging = asyncio.ensure_future(tools["h__hang"].call({}, replace(CONTEXT, _line=line)))
+    call = asyncio.ensure_future(tools["h__hang"].call({}, replace(CONTEXT, _line=line)))
     async with asyncio.timeout(20):
         await line.begun.wait()
     assert line.told == [ToolProgress("call", "begun", 1, 2)]
+    return call
+
+
+async def test_cancelling_a_call_tells_the_server_and_harms_no_other(
+    tools: Tools, hanging: asyncio.Task[ToolResult], log: Path
+) -> None:
     hanging.cancel()
     with pytest.raises(asyncio.CancelledError):
         await hanging
@@ -207,10 +216,13 @@ async def test_cancelling_a_call_tells_the_server_and_harms_no_other(tools: Tool
     assert any(line.startswith("notifications/cancelled") for line in lines_of(log))
 
 
-async def test_a_call_whose_server_dies_is_not_sent_again(tools: Tools, log: Path) -> None:
+async def test_all_calls_in_flight_fail_when_the_server_dies_and_none_is_sent_again(
+    tools: Tools, hanging: asyncio.Task[ToolResult], log: Path
+) -> None:
     told = await tools["h__die"].call({}, CONTEXT)
     assert (told.kind, told.infrastructure) == ("error", True)
     assert "was lost. Whether it took effect is not known" in told.content
+    assert (await hanging).infrastructure
     assert calls_in(log, "die") == 1
     assert (await tools["h__echo"].call({"text": "back"}, CONTEXT)).content == "back"  # on a new process
 
@@ -220,15 +232,6 @@ async def test_a_call_that_may_be_repeated_is_sent_once_more(server: McpServer, 
         told = await (await tools_of(servers))["h__die"].call({}, CONTEXT)
         assert (told.kind, told.infrastructure) == ("error", True)
         assert calls_in(log, "die") == 2
-
-
-async def test_all_calls_in_flight_fail_when_the_server_dies(tools: Tools) -> None:
-    line = _Line()
-    hanging = asyncio.ensure_future(tools["h__hang"].call({}, replace(CONTEXT, _line=line)))
-    async with asyncio.timeout(20):
-        await line.begun.wait()
-        await tools["h__die"].call({}, CONTEXT)
-        assert (await hanging).infrastructure
 
 
 async def test_a_server_that_died_while_idle_is_started_again(tools: Tools) -> None:
