@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from cases import cases
 from chat_server import calls, chat_server, says
 from processes import ran
-from surefoot.testing.world import plan, step
 
 DOCS = Path(__file__).parent.parent / "docs"
 BLOCK = re.compile(r"^```(\w+)(?: title=\"(\S+\.\w+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -26,22 +26,6 @@ RECIPES = [
 
 Reply = str | Sequence[tuple[str, Mapping[str, object]]]
 """What the model says: words, or calls."""
-
-PLAN = plan(*({**step(one, "in_stock", item=one), "must_succeed": True} for one in ("ropes", "maps")))
-WALKS: dict[str, Sequence[Reply]] = {
-    "start.md": (
-        [("in_stock", {"item": "ropes"}), ("in_stock", {"item": "lamps"})],
-        "2 ropes and 3 lamps",
-        [("in_stock", {"item": "ropes"})],
-        [("order", {"item": "ropes", "count": 5})],
-        "I ordered 5 ropes.",
-        [("read_note", {"name": "monday"})],
-        [("order", {"item": "lamps", "count": 12})],
-        "The shop has 3 lamps in stock.",
-        json.dumps(PLAN),
-        "We have 2 ropes and 0 maps.",
-    )
-}
 
 
 @contextmanager
@@ -67,10 +51,10 @@ def output_of(command: Sequence[str], folder: Path, environment: Mapping[str, st
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", WALKS)
-def test_what_a_page_says_comes_out(page: str, tmp_path: Path) -> None:
+@cases("docs_walks")
+def test_what_a_page_says_comes_out(page: str, said: Sequence[Reply], tmp_path: Path) -> None:
     out = ""
-    with speaking(WALKS[page], tmp_path) as environment:
+    with speaking(said, tmp_path) as environment:
         for language, name, text in BLOCK.findall((DOCS / page).read_text(encoding="utf-8")):
             if name:
                 (tmp_path / name).write_text(text.replace('"local"', '"openai:gpt-5.1-mini"'), encoding="utf-8")

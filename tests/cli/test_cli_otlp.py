@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from cli_world import Command
+from cli_world import Command, Ended
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -37,13 +37,8 @@ class Collector:
     def spans(self) -> list[Span]:
         """All that came, read as the protocol has it."""
         requests = (json_format.Parse(body, ExportTraceServiceRequest()) for body in self.bodies)
-        return [
-            span
-            for request in requests
-            for resource in request.resource_spans
-            for scope in resource.scope_spans
-            for span in scope.spans
-        ]
+        resources = (resource for request in requests for resource in request.resource_spans)
+        return [span for resource in resources for scope in resource.scope_spans for span in scope.spans]
 
 
 @contextmanager
@@ -96,12 +91,19 @@ def collector() -> Iterator[Collector]:
         yield made
 
 
+@pytest.fixture
+def export(surefoot: Command, journal: Path) -> Command:
+    """Sends a run of that journal to a port of this machine."""
+
+    def send(name: str, port: int, place: str = "127.0.0.1") -> Ended:
+        return surefoot("export", "--otlp", name, "--journal", str(journal), "--endpoint", f"http://{place}:{port}")
+
+    return send
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_a_run_arrives_with_the_right_parents_and_times(
-    journal: Path, collector: Collector, surefoot: Command, name: str
-) -> None:
-    at = ("--journal", str(journal), "--endpoint", f"http://127.0.0.1:{collector.port}")
-    done = surefoot("export", "--otlp", name, *at)
+def test_a_run_arrives_with_the_right_parents_and_times(collector: Collector, export: Command, name: str) -> None:
+    done = export(name, collector.port)
     assert (done.code, done.err) == (0, "")
     assert collector.asked == [("/v1/traces", "application/json", "")]
     spans = collector.spans
@@ -116,18 +118,14 @@ def test_a_run_arrives_with_the_right_parents_and_times(
             around = by_id[span.parent_span_id]
             assert around.start_time_unix_nano <= span.start_time_unix_nano
             assert span.end_time_unix_nano <= around.end_time_unix_nano
-    surefoot("export", "--otlp", name, *at)
+    export(name, collector.port)
     assert collector.bodies[1] == collector.bodies[0]
 
 
-def test_the_run_of_an_agent_lies_under_the_call_that_asked_it(
-    journal: Path, collector: Collector, surefoot: Command
-) -> None:
+def test_the_run_of_an_agent_lies_under_the_call_that_asked_it(collector: Collector, export: Command) -> None:
     for name in ("an agent as a tool", "an agent that asks"):
         collector.bodies.clear()
-        surefoot(
-            "export", "--otlp", name, "--journal", str(journal), "--endpoint", f"http://127.0.0.1:{collector.port}"
-        )
+        export(name, collector.port)
         by_id = {span.span_id: span for span in collector.spans}
         outer, inner = (span for span in collector.spans if span.name == "invoke_agent")
         assert by_id[inner.parent_span_id].name == "execute_tool clerk"
@@ -164,21 +162,17 @@ def test_the_environment_names_the_collector_and_its_key(
     (503, b"full", "/v1/traces answered 503: full"),
     (200, b'{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}', "did not accept all spans"),
 ])  # fmt: skip
-def test_a_collector_that_does_not_take_it_is_an_error(
-    journal: Path, surefoot: Command, status: int, said: bytes, told: str
-) -> None:
+def test_a_collector_that_does_not_take_it_is_an_error(export: Command, status: int, said: bytes, told: str) -> None:
     with collecting(Collector(status=status, said=said)) as collector:
-        at = ("--journal", str(journal), "--endpoint", f"http://127.0.0.1:{collector.port}")
-        done = surefoot("export", "--otlp", "a crash", *at)
+        done = export("a crash", collector.port)
     assert done.code == 5
     assert told in done.err
 
 
-def test_no_collector_is_an_error(journal: Path, surefoot: Command) -> None:
+def test_no_collector_is_an_error(export: Command) -> None:
     with collecting(Collector()) as gone:
         port = gone.port
-    at = ("--journal", str(journal), "--endpoint", f"http://me:secret@127.0.0.1:{port}")
-    done = surefoot("export", "--otlp", "a crash", *at)
+    done = export("a crash", port, "me:secret@127.0.0.1")
     assert done.code == 5
     assert "cannot be reached" in done.err
     assert "is a collector running?" in done.err
