@@ -7,7 +7,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -35,7 +34,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.testing.world import overall, plan
-from surefoot.types.events import CallEnded, Event, InStep, StepLimitReached
+from surefoot.types.events import CallEnded, CallStarted, Event, InStep, StepLimitReached
 from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchCommitted
 from surefoot.types.messages import ModelRequest
@@ -171,35 +170,19 @@ async def test_an_evaluator_that_runs_out_of_a_time_of_its_own_is_broken() -> No
 
 @pytest.mark.parametrize("kind", ["tool", "agent"])
 async def test_a_read_that_the_deadline_cuts_off_is_cancelled_and_made_again(kind: str) -> None:
-    begun = 0
-
-    @tool(effect="read")
-    async def crawl(q: str) -> str:
-        """Read slowly."""
-        nonlocal begun
-        begun += 1
-        if begun == 1:
-            await asyncio.sleep(60)
-        return f"pages on {q}"
-
-    if kind == "tool":
-        model = script(plan(step("a", "crawl", q="x")))
-    else:
-        steps = plan(step("a", kind="agent", instruction="crawl", allowed_tools=["crawl"]))
-        model = script(steps, calls(("crawl", {"q": "x"})), calls(("crawl", {"q": "x"})), "pages")
+    world, met = World(), calls(("meet", {"who": "x"}))
+    own = step("a", "meet", who="x") if kind == "tool" else thinking("a", kind="agent", allowed_tools=["meet"])
+    model = script(plan(own), *([] if kind == "tool" else [met, met, "pages"]))
     fields: dict[str, Any] = {"answer": "off", "transient_retries": 0}  # Any: of the plan
-    agent = World().agent(model, config=configured(deadline_s=0.4, **fields), more=[crawl])
+    agent = world.agent(model, config=configured(deadline_s=0.4, **fields))
     assert ended(await agent.run("go", run_id="r")) == ("stopped", "deadline")
-    ends = [
-        one.event.result.kind
-        for one in await events_of(agent)
-        if isinstance(one, InStep) and isinstance(one.event, CallEnded)
-    ]
-    assert ends == ["cancelled"]
-    if kind == "tool":
-        assert await statuses(agent) == {"a": "cancelled"}
-    run = await agent.resume("r", config=configured(deadline_s=100, **fields))
-    assert (run.status, begun) == ("completed", 2)
+    inner = [one.event for one in await events_of(agent) if isinstance(one, InStep)]
+    assert [one.result.kind for one in inner if isinstance(one, CallEnded)] == ["cancelled"]
+    assert kind == "agent" or await statuses(agent) == {"a": "cancelled"}
+    world.met.set()
+    assert (await agent.resume("r", config=configured(deadline_s=100, **fields))).status == "completed"
+    inner = [one.event for one in await events_of(agent) if isinstance(one, InStep)]
+    assert sum(isinstance(one, CallStarted) for one in inner) == 2
 
 
 # ------------------------------------------------------------------ turns that are made without a request
@@ -393,23 +376,13 @@ async def test_an_answer_from_before_a_repair_is_written_anew(strategy: str, ane
 
 @pytest.mark.parametrize("most", [49, 50, 51])
 async def test_a_number_of_steps_that_is_said_bounds_the_run_and_the_default_each_step(most: int) -> None:
-    def agent(budget: Budget) -> tuple[Agent, list[int]]:
-        asked: list[int] = []
-
-        def reply(_request: ModelRequest) -> str:
-            asked.append(1)
-            return json.dumps(thoughts(60)) if len(asked) == 1 else "so"
-
-        config = LoopConfig(budget=budget, plan=PlanConfig(max_steps=60))
-        return Agent(FunctionModel(reply), reasoner="plan", journal=MemoryJournal(), config=config), asked
-
-    bounded, asked = agent(Budget(max_steps=most))
-    run = await bounded.run("go", run_id="r")
-    assert (run.reason, len(asked)) == ("llm_budget", most)
-    more = LoopConfig(budget=Budget(max_steps=100))
-    assert ((await bounded.resume("r", config=more)).status, len(asked)) == ("completed", 63)  # answered anew
-    free, asked = agent(Budget())
-    assert ((await free.run("go", run_id="r")).status, len(asked)) == ("completed", 62)
+    models = [planner(thoughts(60)) for _ in range(2)]
+    agent = World().agent(models[0], config=configured(budget=Budget(max_steps=most), max_steps=60))
+    assert ((await agent.run("go", run_id="r")).reason, len(models[0].requests)) == ("llm_budget", most)
+    more = await agent.resume("r", config=configured(budget=Budget(max_steps=100)))
+    assert (more.status, len(models[0].requests)) == ("completed", 63)  # answered anew
+    run = await World().agent(models[1], config=configured(max_steps=60, max_parallel=8)).run("go")
+    assert (run.status, len(models[1].requests)) == ("completed", 62)
 
 
 async def test_requests_of_a_judge_count_against_the_ceiling_of_a_plan() -> None:
@@ -429,38 +402,22 @@ async def test_requests_of_a_judge_count_against_the_ceiling_of_a_plan() -> None
 @pytest.mark.parametrize("limit", ["max_tool_calls", "deadline_s"])
 @pytest.mark.parametrize("approvals", ["pause", "queue"])
 async def test_a_question_outlives_a_limit(limit: str, approvals: Any) -> None:  # Any: of `GuardConfig`
-    sent, looked = list[str](), list[str]()
-
-    @tool(effect="communicate")
-    async def send(to: str) -> str:
-        """Send a letter."""
-        sent.append(to)
-        return "sent"
-
-    @tool(effect="read")
-    async def look(q: str) -> str:
-        """Look."""
-        if (limit, approvals) == ("deadline_s", "queue") and len(looked) == 1:
-            looked.append("")
-            await asyncio.Event().wait()  # until the deadline has passed
-        looked.append(q)
-        return q
-
-    steps = (step("a", "send", to="ann@x.example"), step("b", "send", to="bob@x.example"), step("c", "look", q="x"))
-    late = (step("d", "look", ["c"], q="y"), step("e", "look", ["d"], q="z"))
-    few = PlanConfig(answer="off", max_tool_calls=2)
-    if limit == "deadline_s":
-        few = PlanConfig(answer="off", deadline_s=0.1)
-    guard = GuardConfig(approvals=approvals)
-    model = script(plan(*steps, *late))
-    agent = Agent(model, [send, look], reasoner="plan", config=LoopConfig(plan=few, guard=guard))
+    world, guard = World(), GuardConfig(approvals=approvals)
+    letters = (step(name, "send", to=f"{name}@x.example") for name in "ab")
+    others = (step("c", "look", q="x"), step("d", "meet", ["c"], who="me"), step("e", "look", ["d"], q="z"))
+    few: dict[str, Any] = {"max_tool_calls": 2} if limit == "max_tool_calls" else {"deadline_s": 0.1}  # Any: the same
+    agent = world.agent(plan(*letters, *others), config=configured(guard, answer="off", **few))
+    if limit == "max_tool_calls":
+        world.met.set()  # else the call waits until the deadline has passed
     run = await agent.run("Send a mail to everybody.", run_id="r")
-    assert (run.status, run.reason, {one.id for one in run.waiting}) == ("paused", "approval", {"a.1", "b.1"})
+    assert (ended(run), {one.id for one in run.waiting}) == (("paused", "approval"), {"a.1", "b.1"})
     assert (await agent.resume("r")).status == "paused"
     run = await agent.approve("r", "b.1", by="Ada")
     assert [one.id for one in run.waiting] == ["a.1"]
-    more = LoopConfig(plan=replace(few, max_tool_calls=9, deadline_s=60.0), guard=guard)
-    run = await agent.resume("r", config=more)
+    world.met.set()
+    more = configured(guard, answer="off", max_tool_calls=9, deadline_s=60.0)
+    await agent.resume("r", config=more)
     await agent.approve("r", "a.1", by="Ada")
-    run = await agent.resume("r", config=more)
-    assert (run.status, sorted(sent)) == ("completed", ["ann@x.example", "bob@x.example"])
+    assert (await agent.resume("r", config=more)).status == "completed"
+    sent = sorted(line for line in world.ran if line.startswith("send"))
+    assert sent == ["send a@x.example", "send b@x.example"]

@@ -32,7 +32,6 @@ from surefoot.core.loop.fold import fold
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.testing.world import overall, plan
-from surefoot.tools.call import OutcomeUnknown
 from surefoot.types.events import CallEnded, InStep
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import ModelRequest
@@ -190,39 +189,21 @@ async def test_a_process_that_dies_while_enough_questions_are_open_leaves_a_run_
 @pytest.mark.parametrize("outcome", ["done", "not_done", "abandoned"])
 @pytest.mark.parametrize("how", ["told", "late"])
 async def test_a_call_of_which_nobody_knows_waits_for_a_person(outcome: Any, how: str) -> None:  # Any: an Outcome
-    sent: list[str] = []
-    never = asyncio.Event()
-
-    @tool
-    async def send(to: str) -> str:
-        """Send a letter."""
-        sent.append(to)
-        if len(sent) > 1:
-            return "sent at last"
-        if how == "told":
-            raise OutcomeUnknown("the line broke")
-        await never.wait()
-        return ""
-
-    @tool(effect="read")
-    async def look(q: str) -> str:
-        """Look."""
-        sent.append(q)
-        return q
-
+    world = World({"send Ann": "OutcomeUnknown: the line broke"} if how == "told" else {})
+    world.holds_up = {} if how == "told" else {"send Ann": asyncio.Event()}
     steps = plan(
         step("a", "send", to="Ann", timeout=0.01), step("b", "look", q="x"), step("c", "look", ["a"], q="{{a}}")
     )
-    model = script(steps, *([GIVE_UP, STOP] if outcome == "abandoned" else []))
-    store = CheckedJournal(MemoryJournal())
-    agent = Agent(model, [send, look], reasoner="plan", config=off(), journal=store)
+    agent = world.agent(steps, *([GIVE_UP, STOP] if outcome == "abandoned" else []), config=off())
     run = await agent.run("go", run_id="r")
-    assert (run.status, run.reason, sent) == ("paused", "in_doubt", ["Ann", "x"])
+    assert (run.status, run.reason, world.ran) == ("paused", "in_doubt", ["send Ann", "look x"])
     assert (await statuses(agent))["a"] == "in_doubt"
     assert (await agent.resume("r")).reason == "in_doubt"
     await agent.settle("r", run.waiting[0].id, outcome, by="Ada", result="sent by hand" if outcome == "done" else "")
+    world.holds_up.clear()
     run = await agent.resume("r")
-    assert sent[2:] == {"done": ["sent by hand"], "not_done": ["Ann", "sent at last"], "abandoned": []}[outcome]
+    after = {"done": ["look sent by hand"], "not_done": ["send Ann", "look sent to Ann"], "abandoned": []}
+    assert world.ran[2:] == after[outcome]
     assert run.status == ("stopped" if outcome == "abandoned" else "completed")
     await events_of(agent)
 
@@ -329,52 +310,35 @@ async def test_an_agent_step_knows_what_other_steps_have_done() -> None:
 
 
 async def test_two_agents_side_by_side_do_not_both_make_the_same_write() -> None:
-    sent, may_end = list[str](), asyncio.Event()
-
-    @tool
-    async def send(to: str) -> str:
-        """Send a letter."""
-        sent.append(to)
-        await may_end.wait()
-        return "sent"
+    world, asked = World(), list[list[str]]()
+    world.holds_up = {"send Ann": asyncio.Event()}
 
     def reply(request: ModelRequest) -> Scripted:
         if "step_id" in str(request.schema) or not request.tools.names:
-            return json.dumps(plan(*(step(n, kind="agent", instruction=n, allowed_tools=["send"]) for n in "ab")))
+            return json.dumps(plan(*(thinking(n, kind="agent", allowed_tools=["send"]) for n in "ab")))
         said = [one.content for one in request.messages if one.role == "tool"]
         if len(asked) == 1:
-            may_end.set()
+            world.holds_up["send Ann"].set()
         asked.append(said)
         return "done" if said else calls(("send", {"to": "Ann"}))
 
-    asked: list[list[str]] = []
-    agent = Agent(FunctionModel(reply), [send], reasoner="plan", config=configured(answer="off"))
+    agent = world.agent(FunctionModel(reply), config=configured(answer="off"))
     run = await agent.run("go", run_id="r")
-    assert (run.status, sent) == ("completed", ["Ann"])
+    assert (run.status, world.ran) == ("completed", ["send Ann"])
     assert any("Already done as call" in one for said in asked for one in said)
     await events_of(agent)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
 async def test_several_doubts_are_settled_in_any_order(order: tuple[int, ...]) -> None:
-    sent: list[str] = []
-
-    @tool
-    async def send(to: str) -> str:
-        """Send a letter."""
-        sent.append(to)
-        if len(sent) <= 3:
-            raise OutcomeUnknown("the line broke")
-        return "sent"
-
     names = ("Ann", "Bob", "Cy")
-    steps = plan(*(step(name, "send", to=name) for name in names))
-    agent = Agent(script(steps), [send], reasoner="plan", config=configured(answer="off"))
+    world = World({f"send {name}": "OutcomeUnknown: the line broke" for name in names})
+    agent = world.agent(plan(*(step(name, "send", to=name) for name in names)), config=configured(answer="off"))
     run = await agent.run("go", run_id="r")
     assert (run.status, len(run.waiting)) == ("paused", 3)
     for at, which in enumerate(order):
         run = await agent.settle("r", f"{names[which]}.1", "not_done", by="Ada")
         assert {one.id for one in run.waiting} == {f"{names[one]}.1" for one in order[at + 1 :]}
     run = await agent.resume("r")
-    assert (run.status, sorted(sent)) == ("completed", sorted(2 * names))
+    assert (run.status, sorted(world.ran)) == ("completed", sorted(2 * [f"send {name}" for name in names]))
     await events_of(agent)
