@@ -28,28 +28,26 @@ async def hall(n: int) -> str:
     return f"Hall {n}. {'stone ' * 500}{FACT if n == 2 else ''}{' moss' * 200}"
 
 
-class Walker:
+def step(mode: CallMode, name: str, n: int) -> Scripted:
+    """A call as a step in that mode."""
+    match mode:
+        case "native":
+            return calls((name, {"n": n}))
+        case "schema":
+            return f'{{"thought":"","action":"{name}","action_input":{{"n":{n}}}}}'
+        case "text":
+            return f'Thought: on\nAction: {name}\nAction Input: {{"n": {n}}}'
+
+
+def walker(mode: CallMode, *, fails_at: int = 0) -> FunctionModel:
     """Walks from hall to hall; fails once where it is told to."""
-
-    def __init__(self, mode: CallMode, *, fails_at: int = 0) -> None:
-        self.step = 0
-        self.mode = mode
-        self.fails_at = fails_at
-
-    def reply(self, _request: ModelRequest) -> Scripted:
-        if self.step + 1 == self.fails_at:
-            self.fails_at = 0
-            return ModelUnreachable("down")
-        self.step += 1
-        if self.step > STEPS:
-            return {"native": "done", "schema": '{"thought":"","action":"Final Answer","action_input":"done"}'}.get(
-                self.mode, "Thought: all seen\nFinal Answer: done"
-            )
-        if self.mode == "native":
-            return calls(("hall", {"n": self.step}))
-        if self.mode == "schema":
-            return f'{{"thought":"","action":"hall","action_input":{{"n":{self.step}}}}}'
-        return f'Thought: on\nAction: hall\nAction Input: {{"n": {self.step}}}'
+    answer = '{"thought":"","action":"Final Answer","action_input":"done"}'
+    said = [step(mode, "hall", n) for n in range(1, STEPS + 1)]
+    said.append({"native": "done", "schema": answer, "text": "Thought: all seen\nFinal Answer: done"}[mode])
+    if fails_at:
+        said.insert(fails_at - 1, ModelUnreachable("down"))
+    left = iter(said)
+    return FunctionModel(lambda _: next(left), modes=(mode,))
 
 
 def sizes(model: FunctionModel) -> list[int]:
@@ -58,12 +56,12 @@ def sizes(model: FunctionModel) -> list[int]:
 
 @pytest.mark.parametrize("mode", ["native", "schema", "text"])
 async def test_every_request_of_a_long_run_fits_and_is_the_same_when_it_is_taken_up(mode: CallMode) -> None:
-    whole = FunctionModel(Walker(mode).reply, modes=(mode,))
+    whole = walker(mode)
     assert (await Agent(whole, [hall], config=CONFIG).run("Walk.")).answer == "done"
     assert max(sizes(whole)) < CONFIG.context_tokens  # type: ignore[operator]  # it is set above
     assert any("[folded: " in message.content for message in whole.requests[-1].messages)
 
-    store, model = MemoryJournal(), FunctionModel(Walker(mode, fails_at=17).reply, modes=(mode,))
+    store, model = MemoryJournal(), walker(mode, fails_at=17)
     agent = Agent(model, [hall], config=CONFIG, journal=store)
     run = await agent.run("Walk.", run_id="r")
     assert run.status == "failed"
@@ -139,18 +137,14 @@ class Counted:
     def __init__(self, mode: CallMode, *at: int) -> None:
         self.made = dict.fromkeys(at, 0)
         self.step = 0
-        self.mode = mode
+        self.mode: CallMode = mode
 
     def reply(self, _request: ModelRequest) -> Scripted:
         sys.setprofile(None)
         self.step += 1
         if self.step in self.made:
             sys.setprofile(self._count)
-        if self.mode == "native":
-            return calls(("stone", {"n": self.step}))
-        if self.mode == "schema":
-            return f'{{"thought":"","action":"stone","action_input":{{"n":{self.step}}}}}'
-        return f'Thought: on\nAction: stone\nAction Input: {{"n": {self.step}}}'
+        return step(self.mode, "stone", self.step)
 
     def _count(self, _frame: FrameType, what: str, _arg: object) -> None:
         self.made[self.step] += what in ("call", "c_call")

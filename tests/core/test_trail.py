@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from surefoot.core.state.trail import (
     NO_TRAIL,
     SeenCall,
@@ -96,36 +97,30 @@ def test_results_that_change_are_progress_whatever_is_called(names: list[str]) -
     assert set(verdicts(calls)) <= {"continue"}
 
 
-def test_fixing_and_testing_until_it_works_is_progress() -> None:
-    calls = [one for left in range(9, 0, -1) for one in (call("edit", "ok"), call("test", f"{left} failed"))]
-    assert set(verdicts(calls)) == {"continue"}
+LONG = "x " * 40_000
 
 
-def test_a_result_in_which_only_the_time_changes_is_the_same_result() -> None:
-    results = [f"[2026-08-20T10:11:{second:02}Z] no news" for second in range(5)]
-    assert verdicts([call("news", result) for result in results])[-1] == "stop"
-
-
-def test_a_result_over_64_kib_counts_as_it_is() -> None:
-    long = "x " * 40_000
-    assert verdicts([call("read", f"{long} 10:11:{second:02}") for second in range(10, 15)])[-1] == "continue"
-    assert verdicts([call("read", long)] * 5)[-1] == "stop"
-
-
-def test_a_cut_result_counts_by_the_digest_of_the_whole() -> None:
-    cut = [seen_call("read", {}, ok=True, result="the first part", whole=str(at + 1)) for at in range(6)]
-    assert set(verdicts(cut)) == {"continue"}
+@each("calls, last", [
+    ([one for left in range(9, 0, -1) for one in (call("edit", "ok"), call("test", f"{left} failed"))], "continue"),
+    ([call("news", f"[2026-08-20T10:11:{second:02}Z] no news") for second in range(5)], "stop"),  # the time alone
+    ([call("read", f"{LONG} 10:11:{second:02}") for second in range(10, 15)], "continue"),  # over 64 KiB, as it is
+    ([call("read", LONG)] * 5, "stop"),
+    ([seen_call("read", {}, ok=True, result="the first", whole=str(at + 1)) for at in range(6)], "continue"),  # cut
+])  # fmt: skip
+def test_what_the_same_result_is(calls: list[SeenCall], last: str) -> None:
+    found = verdicts(calls)
+    assert found[-1] == last
+    assert last != "continue" or set(found) == {"continue"}
 
 
 def test_the_same_text_as_result_and_as_failure_is_not_the_same() -> None:
     assert not seen_call("a", {}, ok=True, result="x").is_same(seen_call("a", {}, ok=False, result="x"))
 
 
-def test_a_polling_tool_is_told_at_10_denied_at_20_and_stopped_at_30() -> None:
-    found = verdicts([call("status", polling=True)] * 30)
-    assert [found.index(each) + 1 for each in ("correct", "block", "stop")] == [10, 20, 30]
-    found = verdicts([call("status", polling=True), call("wait")] * 30)
-    assert [found.index(each) + 1 for each in ("correct", "block", "stop")] == [20, 40, 60]
+@pytest.mark.parametrize("period", [1, 2])
+def test_a_polling_tool_is_told_at_10_denied_at_20_and_stopped_at_30(period: int) -> None:
+    found = verdicts([call("status", polling=True), call("wait")][:period] * 30)
+    assert [found.index(each) + 1 for each in ("correct", "block", "stop")] == [10 * period, 20 * period, 30 * period]
 
 
 JSON = st.recursive(

@@ -100,25 +100,17 @@ def test_advice_grows_with_rounds_and_retries() -> None:
         return statistics(state_of(), planning).splitlines()[-1].partition(". Each")[0]
 
     assert [at(rounds) for rounds in (3, 4, 5, 6, 10, 11)] == [
-        "- advice: none",
-        "- advice: reconsider",
-        "- advice: reconsider",
-        "- advice: warning: many rounds, say what is new",
-        "- advice: warning: many rounds, say what is new",
+        "- advice: none", *["- advice: reconsider"] * 2, *["- advice: warning: many rounds, say what is new"] * 2,
         "- advice: stop unless something new is known",
-    ]
+    ]  # fmt: skip
     first = step_failed("a", "b")
-    reflected = first.steps["m"].reflected
 
     def after(retries: int) -> str:
-        record = replace(first.steps["m"], reflected=reflected * retries)
+        record = replace(first.steps["m"], reflected=first.steps["m"].reflected * retries)
         planning = changed(first, steps={**first.steps, "m": record})
         return statistics(state_of(), planning, "m").splitlines()[-1].partition(". Each")[0]
 
     assert [after(retries) for retries in (2, 3, 4, 5, 6)] == [
-        "- advice: none",
-        "- advice: check whether a retry can help at all",
-        "- advice: warning: many retries, say what is new",
-        "- advice: warning: many retries, say what is new",
-        "- advice: escalate: trigger_overall_reflection",
-    ]
+        "- advice: none", "- advice: check whether a retry can help at all",
+        *["- advice: warning: many retries, say what is new"] * 2, "- advice: escalate: trigger_overall_reflection",
+    ]  # fmt: skip
