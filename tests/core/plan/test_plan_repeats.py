@@ -241,41 +241,26 @@ def test_a_refusal_lists_the_first_faults_and_counts_the_others() -> None:
 
 def test_a_corrective_selection_is_held_to_its_size() -> None:
     specs = tuple(ToolSpec(f"t{at}", "A tool.", {"type": "object", "properties": {}}, "read") for at in range(9))
-    tools = Catalogue((*TOOLS.tools, *specs))
+    state = state_of(tools=Catalogue((*TOOLS.tools, *specs)))
     planning = changed(replanning(phase="reselecting"), config=PlanConfig(selected_max=3))
-    given = {"selected_tool_ids": [spec.name for spec in specs]}
-    (made,) = selection_given(state_of(tools=tools), planning, given)
-    assert isinstance(made, ToolsSelected)
-    assert made.selection is not None
-    assert made.selection.selected_tool_ids == ("t0", "t1", "t2")
     kept = changed(planning, strategy=replanning(ReplanFromStep("p")).strategy)
-    (made,) = selection_given(state_of(tools=tools), kept, given)
-    assert isinstance(made, ToolsSelected)
-    assert made.selection is not None
-    assert made.selection.selected_tool_ids == ("t0", "t1", "t2", "mean"), "what open steps need is always there"
-    (refused,) = selection_given(state_of(tools=tools), planning, {"selected_tool_ids": [f"u{at}" for at in range(99)]})
+    for asked, also in ((planning, ()), (kept, ("mean",))):  # what open steps need is always there
+        (made,) = selection_given(state, asked, {"selected_tool_ids": [spec.name for spec in specs]})
+        assert isinstance(made, ToolsSelected)
+        assert made.selection is not None
+        assert made.selection.selected_tool_ids == ("t0", "t1", "t2", *also)
+    (refused,) = selection_given(state, planning, {"selected_tool_ids": [f"u{at}" for at in range(99)]})
     assert isinstance(refused, ProposalRefused)
     assert refused.detail.split(",")[-2:] == ["u19", "and_79_more"]
 
 
 def test_steps_that_share_an_id_hide_no_fault_of_each_other() -> None:
-    draft = {
-        "steps": [
-            step("a", "ghost"),
-            step("a", "mean", values="{{z.t}}"),
-            step("a", "read_csv", ["gone"], path="x", column="t"),
-            step("b", "phantom", ["a"]),
-        ]
-    }
-    refused = plan_given(state_of(), decomposing(), draft, by="model")
+    alike = (step("a", "ghost"), step("a", "mean", values="{{z.t}}"))
+    gone = step("a", "read_csv", ["gone"], path="x", column="t")
+    refused = plan_given(state_of(), decomposing(), plan(*alike, gone, step("b", "phantom", ["a"])), by="model")
     assert isinstance(refused, ProposalRefused)
-    assert refused.detail.split(";") == [
-        "duplicate_step_id:a",
-        "unknown_tool:a:ghost",
-        "unknown_tool:b:phantom",
-        "reference_not_a_dependency:a:z",
-        "unknown_dependency:a:gone",
-    ]
+    faults = "duplicate_step_id:a;unknown_tool:a:ghost;unknown_tool:b:phantom;reference_not_a_dependency:a:z"
+    assert refused.detail == f"{faults};unknown_dependency:a:gone"
 
 
 def test_a_skip_of_what_is_skipped_is_no_edit() -> None:
