@@ -222,10 +222,7 @@ def came_of(event: e.Event, move: moves.Move) -> bool:
 
 
 def _external_records(recorded: Sequence[e.Event]) -> frozenset[int]:
-    """The records that come out of no table: the reply that a run was begun with, and cancellations.
-
-    Of a cancellation: the end, and before it the calls that it settled.
-    """
+    """The records of no table: the reply that a run began with; a cancellation, with the calls that it settled."""
     found: set[int] = set()
     for at in range(len(recorded) - 1, -1, -1):
         event = recorded[at]

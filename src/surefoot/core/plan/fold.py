@@ -224,10 +224,7 @@ def taken_up(
 
 
 def _anew(child: State, loops: Loops, speakers: Mapping[str, Speaker]) -> State:
-    """A step's own state when the run is taken up: what failed of a model is asked again, a doubt is open again.
-
-    It is spoken to as the model can be that speaks now.
-    """
+    """A step's own state when the run is taken up: failures and doubts are open again, for whoever speaks now."""
 
     def anew(call: Call) -> Call:
         is_doubtful = call.doubt == "unknown" or (call.result is not None and call.result.kind == "in_doubt")

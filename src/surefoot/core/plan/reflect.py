@@ -82,10 +82,7 @@ def after_all_tries(state: State, planning: Planning, about: str) -> tuple[Event
 def step_reflected(
     state: State, planning: Planning, step_id: str, given: forms.Object
 ) -> tuple[ProposalRefused | StepReflected, ...]:
-    """What follows from a reflection on a step: a retry, an escalation, or a refusal for which it is asked again.
-
-    What was made before is refused, too (section 8, a).
-    """
+    """A retry, an escalation, or a refusal, after which it is asked again; of what was made before, too (8, a)."""
     record, step = planning.steps[step_id], planning.steps[step_id].step
     suggested = as_object(given.get("suggested_action")) or {}
     name, data = forms.text_of(suggested.get("type")), suggested.get("data")

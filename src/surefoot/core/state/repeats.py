@@ -25,10 +25,7 @@ from surefoot.types.tools import ToolResult, ToolSpec
 
 
 def fingerprint(actor: str, arguments: object) -> str:
-    """SHA-256 of a tool and its resolved parameters, or of a kind of step and its instruction, as canonical JSON.
-
-    Source: spec/planning.md, section 8.
-    """
+    """SHA-256 of a tool and its parameters, or a kind of step and its instruction, as JSON (spec/planning.md, 8)."""
     return sha256(f"{actor}\0{json_text(arguments, sort_keys=True)}".encode("utf-8", "replace")).hexdigest()
 
 
@@ -196,10 +193,7 @@ def _round_ended(state: State, made: Turn) -> State:
 
 
 def with_settled(state: State) -> State:
-    """After the last call of a turn has its result: the turn is one entry of the trail.
-
-    A turn with a failure of infrastructure is none, so that nobody is called stuck for it.
-    """
+    """After the last call of a turn: one entry of the trail, but none where infrastructure failed."""
     made, config = state.turn, config_of(state)
     if made is None or made.want != "any":  # calls in a step without tools are counted there
         return state

@@ -129,9 +129,7 @@ def spent_limit(state: State, *, reserve: bool = False) -> Limit | None:
 
 
 def steps_so_far(state: State) -> int:
-    """The steps of a run, or of a step of a plan that has a state of its own: requests for a reply, and turns of calls
-    that were made without one. The fold keeps both, so whoever takes a run up counts as it was counted.
-    """  # noqa: D205  # one sentence
+    """The steps of a run, or of a step with a state of its own: requests, and turns made without one."""
     return state.requests + turns_unasked(state)
 
 

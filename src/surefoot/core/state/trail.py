@@ -102,10 +102,7 @@ NO_TRAIL = Trail()
 
 
 def call_digest(name: str, arguments: object) -> bytes:
-    """What makes two calls the same: the tool and its arguments.
-
-    The order of keys, the form of accents, and whether a whole number is written `1` or `1.0` do not matter.
-    """
+    """What makes two calls the same, whatever the order of keys, the form of accents, and `1` or `1.0`."""
     return digest(json_text([name, _canonical(arguments, _DEEPEST)], sort_keys=True))
 
 
@@ -139,10 +136,7 @@ def seen_call(
 
 
 def proposal(calls: Iterable[bytes]) -> bytes:
-    """The digest of a turn that asks for these calls (`call_digest` of each), b"" for none.
-
-    Their order does not count, nor that one is made twice in a turn.
-    """
+    """The digest of a turn of these calls (`call_digest` of each) in any order, however often; b"" for none."""
     return digest(*sorted(each)) if (each := set(calls)) else b""
 
 

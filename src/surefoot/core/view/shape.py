@@ -59,10 +59,7 @@ def told_shape(schema: Mapping[str, object], where: str) -> str:
 
 
 def with_finish(tools: Catalogue, schema: Mapping[str, object]) -> Catalogue:
-    """The tools, and the one that takes the answer; without it where one of that name is there, or it takes no object.
-
-    Made once for a catalogue and a schema.
-    """
+    """The tools and the one that takes the answer, unless one has its name or it takes no object; made once."""
     if schema.get("type") != "object" or tools.get(FINISH) is not None:
         return tools
     spec = ToolSpec(FINISH, _FINISH_TOLD, schema, effect="read", finish=True)

@@ -221,10 +221,7 @@ _FITS = 0.3
 
 
 def turn_messages(state: State, turn: Turn, form: Form, level: int = 0) -> Rendered:
-    """One reply and what followed, for the one who gave it. All its calls are settled when a request is made.
-
-    `level` as `Fit.level` has it.
-    """
+    """One settled reply and what followed, for the one who gave it; `level` as `Fit.level` has it."""
     if level and not turn.calls:
         level = 0
     name = KEPT_AS[form][level]
@@ -351,10 +348,7 @@ def _reminder(state: State, turn: Turn) -> str:
 
 
 def own_words(state: State, turn: Turn, form: Form, calls: Sequence[Call]) -> str:
-    """The reply up to the end of its step; put into this form if it was given in another, or its calls are not as then.
-
-    `calls` are those of the turn as they are shown.
-    """
+    """The reply up to the end of its step; in this form if it had another, or its `calls` are shown otherwise."""
     text, parsed = turn.message.content, turn.parsed
     is_as_said = all(one is other for one, other in zip(calls, turn.calls, strict=True))
     if not calls or (is_as_said and form_in(state, turn.mode) == form):
