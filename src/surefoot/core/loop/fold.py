@@ -274,7 +274,7 @@ def _with_result(state: State, call_id: str, result: ToolResult) -> State:
     if call is None or state.turn is None or state.turn.role == PREFETCH:
         return state
     known = repeats.known_after(state.known, call)
-    state = repeats.with_result(state, call, result) if _is_watched(state, state.turn) else state
+    state = repeats.with_result(state, call, result)
     return changed(state, known=known, has_cut_result=state.has_cut_result or result.blob is not None)
 
 
@@ -285,13 +285,7 @@ def _with_call(state: State, call_id: str, /, **changes: object) -> State:
     calls = tuple([changed(call, **changes) if call.id == call_id else call for call in turn.calls])
     state = changed(state, turn=changed(turn, calls=calls, _memo={}))
     is_settled = "result" in changes and not any(call.is_open for call in calls)
-    return repeats.with_settled(state) if is_settled and _is_watched(state, turn) else state
-
-
-def _is_watched(state: State, turn: Turn) -> bool:
-    """Whether it is looked at whether a turn gets anywhere: a step that is one call is over with it."""
-    step = state.running_step
-    return turn.role != PREFETCH and not (state.scope and step is not None and step.kind == "tool")
+    return repeats.with_settled(state) if is_settled and turn.role != PREFETCH else state
 
 
 def having_learnt(state: State, event: events.ModelTraitLearnt) -> State:

@@ -197,6 +197,8 @@ def with_settled(state: State) -> State:
     made, config = state.turn, config_of(state)
     if made is None or made.want != "any":  # calls in a step without tools are counted there
         return state
+    if state.scope and state.running_step is not None and state.running_step.kind == "tool":
+        return state  # it is over with its one call
     asked = [call for call in made.calls if call.fault is None]
     is_blocked = False
     for call in asked:
@@ -213,6 +215,8 @@ def with_settled(state: State) -> State:
 
 def with_result(state: State, call: Call, result: ToolResult) -> State:
     """After a call has run: a failure is an attempt of its step, and a change begins every step anew."""
+    if state.scope and state.running_step is not None and state.running_step.kind == "tool":
+        return state  # the same
     if not result.is_error:
         if not state.tried:
             return state
