@@ -3,75 +3,59 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
-from typing import cast
+from typing import Any, cast  # Any: JSON
 
 import pytest
 from anyio.from_thread import start_blocking_portal
 from cli_world import SCORES, Command, Json, calls, chat_server, clean_environment, offered, run_id_in, says, texts
 
+from cases import rows
 from processes import COMMAND
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Opened
 
 
-@pytest.fixture
-def scores(tmp_path: Path) -> str:
-    path = tmp_path / "scores.py"
-    path.write_text(SCORES, encoding="utf-8")
-    return str(path)
+def spoken(one: Any) -> Json | int:  # Any: JSON
+    """A line of a script: a status, words, or calls."""
+    if isinstance(one, int | str):
+        return says(one) if isinstance(one, str) else one
+    return calls(*one["calls"], text=one.get("text", ""))
 
 
-def test_the_answer_goes_to_stdout_and_progress_to_stderr(surefoot: Command, scores: str, tmp_path: Path) -> None:
-    asked = calls(("exam_score", {"name": "Alice"}), ("exam_score", {"name": "小明"}), text="I look them up.")
-    with chat_server(asked, says("171 分")) as chat:
-        done = surefoot("run", "--model", chat.model, "--tools", scores, "What is the sum?")
-    assert (done.code, done.out) == (0, "171 分\n")
-    assert "I look them up." in done.err
-    assert '  → exam_score(name="小明")\n' in done.err
-    assert "  ← exam_score: 81\n" in done.err
-    assert "completed · 2 requests · 20 + 10 tokens" in done.err
-    assert "171 分" not in done.err
-    assert (tmp_path / ".surefoot" / "journal.db").is_file()
-    assert offered(chat.bodies[0]) == {
-        *("file_list", "file_read", "file_search", "arithmetic", "date_time", "exam_score")
-    }
+@pytest.mark.parametrize("case", rows("cli/runs"), ids=lambda case: case["why"])
+def test_what_a_person_sees_of_runs(surefoot: Command, tmp_path: Path, case: Mapping[str, Any]) -> None:
+    """One command after another, with MODEL for the scripted one and RUN for the id of the first run."""
+    run_id = ""
+    with chat_server(*map(spoken, case["script"])) as chat:
 
+        def meant(text: str) -> str:
+            return text.replace("MODEL", chat.model).replace("RUN", run_id)
 
-def test_json_is_one_event_a_line_and_the_run_at_last(surefoot: Command) -> None:
-    with chat_server(calls(("arithmetic", {"expression": "6*7"})), says("42")) as chat:
-        done = surefoot("run", "--model", chat.model, "--json", "6 times 7?")
-    *events, last = done.json_lines
-    kinds = [event["type"] for event in events]
-    assert kinds == ["RunStarted", "ModelReplied", "CallJudged", "CallStarted", "CallEnded", "ModelReplied", "RunEnded"]
-    run = cast("Json", last["run"])
-    assert (run["status"], run["answer"], run["requests"]) == ("completed", "42", 2)
-    assert done.err == ""
-
-
-@pytest.mark.parametrize(("script", "options", "code", "said"), [
-    ([calls(("arithmetic", {"expression": "1+1"})), says("so far 2")], ["--max-steps", "2"], 3, "--max-steps MORE"),
-    ([calls(("arithmetic", {"expression": "1+1"}))], ["--max-steps", "1"], 4, "stopped (steps)"),
-    ([401], [], 5, "failed (auth)"),
-])  # fmt: skip
-def test_the_exit_code_tells_the_outcome(
-    surefoot: Command, script: list[Json | int], options: list[str], code: int, said: str
-) -> None:
-    with chat_server(*script) as chat:
-        done = surefoot("run", "--model", chat.model, *options, "Add.")
-    assert done.code == code
-    assert said in done.err
-
-
-def test_what_may_be_a_call_is_never_the_answer(surefoot: Command) -> None:
-    perhaps = [says('arithmetic(expression="6*7"')] * 6
-    with chat_server(*perhaps) as chat:
-        done = surefoot("run", "--model", chat.model, "6 times 7?")
-    assert (done.code, done.out) == (5, "")
-    assert "failed (parse_failure)" in done.err
+        for step in case["do"]:
+            for name, text in {"scores.py": SCORES, **step.get("files", {})}.items():
+                (tmp_path / name).write_text(text, encoding="utf-8")
+            done = surefoot(*map(meant, step["argv"]))
+            run_id = run_id or next(iter(re.findall(r"\brun ([0-9a-f]{12})\b", done.err)), "")
+            assert (done.code, done.out) == (step.get("code", 0), step.get("out", done.out)), done.err
+            assert not [text for text in step.get("err", ()) if meant(text) not in done.err], done.err
+            assert not [text for text in step.get("shown", ()) if text not in done.out], done.out
+            assert not [text for text in step.get("not_err", ()) if text in done.err], done.err
+            if "run" in step:
+                *events, last = done.json_lines
+                assert {key: cast("Json", last["run"]).get(key) for key in step["run"]} == step["run"]
+                assert step.get("types") in (None, [event["type"] for event in events])
+                assert done.err == ""
+    for body, names, asked in zip_longest(chat.bodies, case.get("offered", ()), case.get("asked", ())):
+        assert names is None or offered(body) == set(names)
+        assert not [text for text in asked or () if text not in json.dumps(body, ensure_ascii=False)]
+    for name, text in case.get("made", {}).items():
+        assert ((tmp_path / name).read_text() if (tmp_path / name).exists() else None) == text
 
 
 def test_missing_weights_name_the_command_that_fetches_them(surefoot: Command) -> None:
@@ -132,19 +116,6 @@ def test_a_task_comes_from_stdin_with_what_is_attached(
     assert "tools" not in chat.bodies[0]
 
 
-def test_a_resumed_run_has_its_model_and_tools_back(surefoot: Command, scores: str) -> None:
-    with chat_server(401, calls(("exam_score", {"name": "Alice"})), says("90")) as chat:
-        failed = surefoot(
-            "run", "--model", chat.model, "--tools", scores, "--no-builtin", "--temperature", "0.5", "Alice?"
-        )
-        run_id = run_id_in(failed.err)
-        assert f"surefoot resume {run_id}" in failed.err
-        done = surefoot("resume", run_id[:5])
-    assert (done.code, done.out) == (0, "90\n")
-    assert offered(chat.bodies[2]) == {"exam_score"}
-    assert chat.bodies[2]["temperature"] == 0.5
-
-
 def test_a_run_that_this_user_has_not_begun_asks_before_the_first_effect(surefoot: Command, tmp_path: Path) -> None:
     write = calls(("file_write", {"path": "a.txt", "text": "hello"}))
     with chat_server(401, write, says("done")) as chat:
@@ -167,14 +138,6 @@ def test_a_run_that_this_user_has_not_begun_asks_before_the_first_effect(surefoo
     assert (tmp_path / "a.txt").read_text() == "hello"
 
 
-def test_a_run_cannot_go_on_without_its_tools(surefoot: Command, scores: str) -> None:
-    with chat_server(401) as chat:
-        failed = surefoot("run", "--model", chat.model, "--tools", scores, "Alice?")
-        done = surefoot("resume", run_id_in(failed.err), "--no-tools")
-    assert done.code == 2
-    assert "exam_score" in done.err
-
-
 def test_a_fork_shares_the_beginning_and_goes_its_own_way(surefoot: Command) -> None:
     with chat_server(calls(("arithmetic", {"expression": "6*7"})), says("forty-two")) as chat, chat_server() as other:
         first = run_id_in(surefoot("run", "--model", chat.model, "6 times 7?").err)
@@ -186,13 +149,6 @@ def test_a_fork_shares_the_beginning_and_goes_its_own_way(surefoot: Command) -> 
         assert texts(other.bodies[0], "tool") == ["42"]
         assert surefoot("fork", first, "--at", "99").code == 2
         assert surefoot("replay", str(run["id"])).out == "8 records, all alike\n"
-
-
-def test_a_journal_elsewhere_is_named_in_what_to_do_next(surefoot: Command, tmp_path: Path) -> None:
-    journal = str(tmp_path / "my journals" / "j.db")
-    with chat_server(401) as chat:
-        failed = surefoot("run", "--model", chat.model, "--journal", journal, "x")
-    assert f"surefoot resume {run_id_in(failed.err)} --journal '{journal}'" in failed.err
 
 
 def test_no_key_is_written_down(surefoot: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,15 +192,6 @@ def test_a_recipe_that_was_damaged_is_named(surefoot: Command, tmp_path: Path) -
     assert str(recipe) in done.err
 
 
-def test_a_reply_that_is_no_unicode_is_mended_and_told(surefoot: Command) -> None:
-    with chat_server(says("the answer \ud83d")) as chat:
-        done = surefoot("run", "--model", chat.model, "--no-tools", "x")
-    assert (done.code, done.out) == (0, "the answer \ufffd\n")
-    assert "~ invalid_text_replaced" in done.err
-    shown = surefoot("show", run_id_in(done.err)[:6])
-    assert "~ invalid_text_replaced" in shown.out + shown.err
-
-
 @pytest.mark.parametrize(("options", "is_on"), [((), True), (("--guard", "off"), False)])
 def test_the_gate_is_on_where_a_tool_may_change_something(
     surefoot: Command, tmp_path: Path, options: tuple[str, ...], is_on: bool
@@ -257,30 +204,6 @@ def test_the_gate_is_on_where_a_tool_may_change_something(
         done = surefoot("run", *given, "Send the report to ann@x.example.")
     verdicts = [cast("Json", line["decision"])["kind"] for line in done.json_lines[:-1] if line["type"] == "CallJudged"]
     assert verdicts == (["deny"] if is_on else ["allow"])
-
-
-def test_another_model_goes_on_and_its_cost_is_told(surefoot: Command, scores: str) -> None:
-    with chat_server(says("81.")) as chat:
-        given = ("--model", "http://127.0.0.1:9/v1#gone", "--fallback", chat.model, "--tools", scores)
-        done = surefoot("run", *given, "--effort", "low", "--price-in", "1", "Bob's score?")
-        assert (done.code, done.out) == (0, "81.\n")
-        assert f"; {chat.model} goes on" in done.err
-        assert chat.bodies[0]["reasoning_effort"] == "low"
-    secret = surefoot("run", "--model", chat.model, "--fallback", "http://ann:pw@127.0.0.1:9/v1#m", "Hello")
-    assert (secret.code, secret.err.count("\n"), "pw" in secret.err) == (2, 1, False)
-    assert "give its key in the environment" in secret.err
-
-
-def test_a_limit_of_cost_without_a_price_is_one_clear_line(surefoot: Command) -> None:
-    with chat_server(says("x")) as chat:
-        done = surefoot(
-            "run", "--model", "openai:nobody-knows-it", "--base-url", "http://10.1.2.3/v1", "--max-cost", "1", "x"
-        )
-        assert (done.code, done.err.count("\n")) == (2, 1)
-        assert "max_cost_usd cannot hold: no price is known for openai:nobody-knows-it" in done.err
-        used = surefoot("run", "--model", chat.model, "--price-in", "1000", "--max-cost", "9", "x", "--no-tools")
-        assert "$" in used.err
-        assert "$" in surefoot("runs").out
 
 
 def test_an_answer_goes_to_a_file_and_fits_a_schema(surefoot: Command, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from cli_world import Command, calls, chat_server, run_id_in, says, texts
 
 from surefoot import LoopConfig
 from surefoot.cli.options import Options, changed, config_in
@@ -74,31 +73,3 @@ def test_options_beat_the_table_and_turn_the_gate_on(folder: Path) -> None:
     assert ruled.mode == "enforce"
     with pytest.raises(UsageError, match="--guard off would ignore --rules and --cedar"):
         guard(rules=folder / "rules.toml", settings={"guard": {"mode": "off"}})
-
-
-def test_a_rule_of_a_file_refuses_a_call(surefoot: Command, folder: Path) -> None:
-    wanted = calls(
-        ("file_write", {"path": "plan.md", "text": "the plan"}),
-        ("file_write", {"path": "plan.txt", "text": "the plan"}),
-    )
-    with chat_server(wanted, says("done")) as chat:
-        asked = ("--write", "--rules", "rules.toml", "Write the plan to 'plan.md' and 'plan.txt'.")
-        done = surefoot("run", "--model", chat.model, *asked)
-    assert done.code == 0, done.err
-    assert "No notes here." in texts(chat.bodies[1], "tool")[0]
-    assert not (folder / "plan.md").exists()
-    assert (folder / "plan.txt").read_text() == "the plan"
-
-
-def test_a_run_keeps_the_gate_that_it_was_started_with(surefoot: Command, folder: Path) -> None:
-    with chat_server(401, calls(("file_write", {"path": "plan.md", "text": "x"})), says("done")) as chat:
-        run_id = run_id_in(
-            surefoot("run", "--model", chat.model, "--write", "--rules", "rules.toml", "Write 'plan.md'.").err
-        )
-        for option in (("--guard", "off"), ("--rules", "rules.toml"), ("--cedar", "house.cedar")):
-            done = surefoot("resume", run_id, *option)
-            assert done.code == 2
-            assert "keeps the gate that it was started with" in done.err
-        (folder / "rules.toml").write_text("")
-        assert surefoot("resume", run_id).code == 0
-    assert "No notes here." in texts(chat.bodies[2], "tool")[0]

@@ -42,16 +42,6 @@ def test_mcp_list_names_a_server_that_fails_and_lists_the_others(surefoot: Comma
     assert "h__echo" in done.out
 
 
-def test_a_run_whose_server_cannot_start_says_so(surefoot: Command, tmp_path: Path) -> None:
-    with chat_server(says("unused")) as chat:
-        done = surefoot(
-            "run", "--guard", "off", "--model", chat.model, "--mcp", file_in(tmp_path, command="no-such-command"), "x"
-        )
-        assert done.code == 2
-        assert "the MCP server h cannot be reached" in done.err
-        assert chat.bodies == []
-
-
 def test_a_resumed_run_has_its_servers_back(surefoot: Command, tmp_path: Path) -> None:
     with chat_server(calls(("h__echo", {"text": "one"})), 401) as chat:
         failed = surefoot("run", "--guard", "off", "--model", chat.model, "--mcp", file_in(tmp_path), "Say it.")

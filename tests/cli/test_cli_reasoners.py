@@ -25,10 +25,6 @@ REPORT = says("Alice has 90,\nsays the tool.")
 DONE = says("TASK_DONE")
 BODY = "<task_objective>Alice's score</task_objective>\n<final_output>\nAlice has 90.\n</final_output>"
 DELIVERY = says(f"<deliverable>\n{BODY}\n</deliverable>\nTASK_DONE")
-WRITTEN_CALL = says(
-    '<action>I look.\n<function_call>{"name": "exam_score", "call_objective": "know", "args": {"name": "Alice"}}'
-    "</function_call></action>"
-)
 DUAL = State(
     1,
     "r1",
@@ -51,19 +47,6 @@ def dual_run(surefoot: Command, *options: str) -> Ended:
     """A whole dual run, on one server for both roles."""
     with chat_server(INSTRUCTION, LOOKS, REPORT, DONE, DELIVERY) as chat:
         return with_scores(surefoot, "--reasoner", "dual", "--model", chat.model, *options)
-
-
-def test_a_dual_run_shows_who_speaks_and_prints_what_the_task_was_about(surefoot: Command) -> None:
-    done = dual_run(surefoot)
-    assert (done.code, done.out) == (0, "Alice has 90.\n")
-    assert done.err.splitlines()[1:-1] == [
-        "Thinker: Look up Alice's score · input: Alice",
-        "Actor: I look.",
-        '  → exam_score(name="Alice")',
-        "  ← 90",
-        "Actor: Alice has 90, says the tool.",
-        "Thinker: the task is solved",
-    ]
 
 
 def test_show_tells_roles_instruction_rounds_and_tokens(surefoot: Command) -> None:
@@ -91,28 +74,6 @@ def test_json_has_all_of_the_answer_its_parts_and_the_models_by_role(surefoot: C
     }
     assert (run["reasoner"], run["rounds"], done.err) == ("dual", 2, "")
     assert set(cast("Json", run["models"])) == {"thinker", "actor"}
-
-
-@pytest.mark.parametrize("options", [(), ("--call-mode", "text", "--thinking", "plain")])
-def test_a_mono_run_prints_what_the_task_was_about(surefoot: Command, options: tuple[str, ...]) -> None:
-    with chat_server(WRITTEN_CALL if options else LOOKS, DELIVERY) as chat:
-        done = with_scores(surefoot, "--reasoner", "mono", "--model", chat.model, *options)
-    assert (done.code, done.out) == (0, "Alice has 90.\n")
-    assert "\nI look.\n" in done.err
-    assert "· reasoner mono · 2 rounds" in surefoot("show", run_id_in(done.err)).out
-
-
-@pytest.mark.parametrize("reasoner", ["react", "mono"])
-def test_plain_words_are_the_answer_and_have_no_parts(surefoot: Command, reasoner: str) -> None:
-    with chat_server(says("It is 90.")) as chat:
-        done = with_scores(surefoot, "--reasoner", reasoner, "--model", chat.model, "--json")
-    run = cast("Json", done.json_lines[-1]["run"])
-    assert (run["answer"], run["reasoner"], "deliverable" in run) == ("It is 90.", reasoner, False)
-
-
-def test_tags_in_the_answer_of_another_reasoner_are_its_words(surefoot: Command) -> None:
-    with chat_server(says(BODY)) as chat:
-        assert with_scores(surefoot, "--model", chat.model).out == f"{BODY}\n"
 
 
 def test_each_role_is_asked_of_its_own_model_and_only_the_actor_is_given_tools(surefoot: Command) -> None:
@@ -148,16 +109,6 @@ def test_a_fork_has_the_reasoner_and_may_have_another_thinker(surefoot: Command)
         done = surefoot("fork", run_id, "--at", "7", *told)
     assert done.out == "Alice has 90.\n"
     assert f"with thinker {thinker.model} · actor {actor.model}\n" in done.err
-
-
-def test_a_round_limit_names_its_option(surefoot: Command) -> None:
-    with chat_server(INSTRUCTION, REPORT, DELIVERY) as chat:
-        partial = with_scores(surefoot, "--reasoner", "dual", "--model", chat.model, "--max-rounds", "1")
-        assert (partial.code, partial.out) == (3, "Alice has 90.\n")
-        assert "completed partial (round_limit)" in partial.err
-        assert "--max-rounds MORE" in partial.err
-        chat.script += [DONE, DELIVERY]
-        assert surefoot("resume", run_id_in(partial.err), "--max-rounds", "5").code == 0
 
 
 @cases("cli/reasoners")

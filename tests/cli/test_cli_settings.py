@@ -96,27 +96,6 @@ def test_a_value_of_any_kind_is_taken_or_refused_by_name(
             assert field in str(error) or table == "pre_hydration"  # noqa: PT017 - a member of it may be named
 
 
-def test_the_folders_file_counts_and_is_told_and_another_can_be_named_or_none(
-    surefoot: Command, settings: Path, tmp_path: Path
-) -> None:
-    settings.write_text("[tool_profile]\ninclude = ['arithmetic']")
-    (tmp_path / "other.toml").write_text("[tool_profile]\ninclude = ['date_time']")
-    with chat_server(*[says("hi")] * 4) as chat:
-        own = surefoot("run", "--model", chat.model, "x")
-        other = surefoot("run", "--model", chat.model, "--config", "other.toml", "x")
-        none = surefoot("run", "--model", chat.model, "--config", "", "x")
-        surefoot("run", "--model", chat.model, "--include", "file_read", "x")
-    assert [offered(body) for body in chat.bodies] == [
-        {"arithmetic"},
-        {"date_time"},
-        {"file_list", "file_read", "file_search", "arithmetic", "date_time"},
-        {"file_read"},
-    ]
-    assert f"settings: {settings}\n" in own.err
-    assert "other.toml" in other.err
-    assert "settings" not in none.err
-
-
 def test_a_file_that_is_linked_and_not_there_is_no_default(surefoot: Command, settings: Path) -> None:
     settings.symlink_to("gone.toml")
     assert "No such file or directory; --config '' reads none" in surefoot("run", "x").err
@@ -164,27 +143,6 @@ def test_another_model_has_neither_the_prices_of_the_first_nor_itself_to_fall_ba
     assert recipe_from(Options(base_url="http://u:pw@h/v1"), kept).price_in == 10.0
 
 
-def test_what_a_profile_dropped_is_one_line_with_counts_and_its_warnings(surefoot: Command) -> None:
-    with chat_server(says("hi")) as chat:
-        asked = ("--include", "file_*", "--exclude", "file_search", "--max-tools", "1", "--exclude", "nothing_such")
-        done = surefoot("run", "--model", chat.model, *asked, "x")
-    told = [line for line in done.err.splitlines() if "dropped" in line]
-    assert told == ["tools offered: 1 (profile) · dropped: include 2, exclude 1, cap 1"]
-    assert "! " in done.err
-    assert "nothing_such" in done.err
-    assert offered(chat.bodies[0]) == {"file_list"}
-    shown = surefoot("show", run_id_in(done.err)).out
-    assert "- file_read  cap: " in shown
-
-
-def test_prefetch_fetches_what_the_task_names_before_the_first_request(surefoot: Command, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("the password of the day is heron")
-    with chat_server(says("heron")) as chat:
-        done = surefoot("run", "--model", chat.model, "--prefetch", "What is in ./notes.txt?")
-    assert done.code == 0
-    assert any("heron" in text for text in texts(chat.bodies[0], "user"))
-
-
 def test_a_resumed_run_keeps_the_configuration_of_its_journal(surefoot: Command, settings: Path) -> None:
     settings.write_text("[budget]\nmax_steps = 1\n[tool_profile]\ninclude = ['arithmetic']")
     step = calls(("arithmetic", {"expression": "1+1"}))
@@ -203,28 +161,6 @@ def test_a_resumed_run_keeps_the_configuration_of_its_journal(surefoot: Command,
     }
     assert cast("Json", cast("Json", resumed["config"])["step_iteration"])["on_limit_reached"] == "AnswerNow"
     assert [offered(body) for body in chat.bodies[1:]] == [{"arithmetic"}, {"arithmetic"}]
-
-
-def test_a_resumed_run_takes_another_profile_from_options_only(surefoot: Command) -> None:
-    with chat_server(401, says("hi")) as chat:
-        run_id = run_id_in(surefoot("run", "--model", chat.model, "--include", "file_*", "x").err)
-        surefoot("resume", run_id, "--exclude", "file_list")
-    assert offered(chat.bodies[1]) == {"file_read", "file_search"}
-
-
-def test_prefetch_comes_too_late_for_a_run_that_has_had_a_reply(surefoot: Command) -> None:
-    with chat_server(calls(("arithmetic", {"expression": "1+1"}))) as chat:
-        run_id = run_id_in(surefoot("run", "--model", chat.model, "--max-steps", "1", "x").err)
-        done = surefoot("resume", run_id, "--max-steps", "3", "--prefetch")
-    assert done.code == 2
-    assert "is past its prefetching" in done.err
-
-
-def test_a_fork_takes_no_settings(surefoot: Command) -> None:
-    with chat_server(says("hi")) as chat:
-        run_id = run_id_in(surefoot("run", "--model", chat.model, "x").err)
-    for option in (("--include", "x"), ("--on-stuck", "SkipStep"), ("--prefetch",)):
-        assert surefoot("fork", run_id, "--at", "1", *option).code == 2
 
 
 @pytest.mark.parametrize("named", [(), ("--config", "mine.toml")])
