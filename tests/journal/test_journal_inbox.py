@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from journal_cases import CLERK, NO, add, begun, claimed, listed, queue, story, taken, write
@@ -19,6 +21,7 @@ from surefoot.types.words import Approve, Note
 pytestmark = pytest.mark.anyio
 
 END = RunEnded(Cancelled("mika"))
+LISTS = (Path(__file__).parents[1] / "data" / "journal_lists.jsonl").read_text("utf-8").splitlines()
 Two = tuple[JournalStore, JournalStore]
 
 
@@ -212,32 +215,10 @@ async def test_a_list_shows_what_is_wanted_newest_first(store: JournalStore) -> 
     await write(store, "old", story("old")[:1])
     driven = await store.open("at-work", create=True)
     await driven.append([begun("at-work")], "written")
-    for wanted, found in (
-        (RunFilter(), "at-work old own w6 s5 q4 r3 r2 r1"),
-        (RunFilter(agent=CLERK), "at-work w6 s5 q4 r3 r2 r1"),
-        (RunFilter(agents=("other",)), ""),
-        (RunFilter(agent=CLERK, agents=("other",)), ""),
-        (RunFilter(agent=CLERK, agents=("other", CLERK), status="paused"), "q4"),
-        (RunFilter(status="running"), "at-work"),
-        (RunFilter(status="interrupted"), "old"),
-        (RunFilter(status="set_aside"), "s5"),
-        (RunFilter(status="ready"), "w6"),
-        (RunFilter(labels=("team=red",)), "r3 r1"),
-        (RunFilter(labels=("team=red",), status="queued"), "r1"),
-        (RunFilter(status="cancelled"), "r3"),
-        (RunFilter(status="queued"), "r2 r1"),
-        (RunFilter(status="paused"), "q4"),
-        (RunFilter(waiting=True), "q4"),
-        (RunFilter(prefix="r"), "r3 r2 r1"),
-        (RunFilter(q="红色 r"), "r1"),
-        (RunFilter(q="to bob"), "r2"),
-        (RunFilter(q="blue"), "r2"),
-        (RunFilter(q="nowhere"), ""),
-        (RunFilter(until=1.0), ""),
-        (RunFilter(since=1.0, status="queued"), "r2 r1"),
-    ):
-        assert await listed(store, wanted) == found.split(), wanted
-        assert await store.count(wanted) == len(found.split()), wanted
+    for row in map(json.loads, LISTS):
+        found, wanted = row["found"].split(), RunFilter(**row["wanted"])
+        assert await listed(store, wanted) == found, wanted
+        assert await store.count(wanted) == len(found), wanted
     assert await store.count(RunFilter(agent=CLERK), most=2) == 2
     await driven.release()
 

@@ -19,6 +19,7 @@ import psycopg
 import pytest
 from journal_cases import REPLY, read_all, started, story, write
 
+from cases import cases
 from conftest import Made
 from processes import LIMIT_S
 from records import until
@@ -352,15 +353,7 @@ async def test_a_run_that_a_store_still_drives_is_not_claimed_by_it(store: Postg
     assert await store.claim(["clerk"], 5, 30.0) == []
 
 
-@pytest.mark.parametrize(
-    ("change", "wrong"),
-    [
-        ("DELETE FROM surefoot.event WHERE seq = 5", "record 5: the record is missing"),
-        ("DELETE FROM surefoot.event WHERE seq = 2", "record 2: the record is missing"),
-        ("UPDATE surefoot.event SET at = 1 WHERE seq = 3", "record 3: its hash does not match"),
-        ("UPDATE surefoot.run SET head = '\\x00'", "record 5: it is not the one that was written"),
-    ],
-)
+@cases("journal_damage")
 async def test_what_was_altered_is_found_and_what_precedes_it_is_read(
     store: PostgresJournal, postgres_url: str, change: str, wrong: str
 ) -> None:

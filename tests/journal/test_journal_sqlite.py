@@ -16,6 +16,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from journal_cases import REPLY, add, alter, connection_of, fit_heads, read_all, started, story, write
 
+from cases import cases
 from records import until
 from surefoot.journal.codec import chain, genesis
 from surefoot.journal.heads import heads_of
@@ -167,22 +168,7 @@ def test_an_altered_record_is_named(column: str, seq: int, value: object) -> Non
         assert told["r2"], "the fork shares it"
 
 
-@pytest.mark.parametrize(
-    ("statement", "told"),
-    [
-        ("UPDATE event SET body=cast(replace(body, 'Bob', 'Rob') AS BLOB) WHERE run=1 AND seq=1", "record 1: its hash"),
-        ("UPDATE event SET hash=zeroblob(32) WHERE run=1 AND seq=4", "record 4: its hash"),
-        ("UPDATE event SET at=at-60 WHERE run=1 AND seq=2", "record 2: its hash"),
-        ("UPDATE event SET seq=100-seq WHERE run=1 AND seq IN (2, 3)", "record 2: the record is missing"),
-        ("DELETE FROM event WHERE run=1 AND seq=0", "record 0: the record is missing"),
-        ("DELETE FROM event WHERE run=1 AND seq=2", "record 2: the record is missing; the next one is 3"),
-        ("DELETE FROM event WHERE run=1 AND seq=5", "record 5: the record is missing"),
-        ("DELETE FROM event WHERE run=1", "record 0: the record is missing"),
-        ("UPDATE run SET run_id='r1' WHERE run_id='r1'", ""),
-        ("UPDATE blob SET data=zeroblob(9)", "were altered"),
-        ("DELETE FROM blob", "record 0: it cannot be read as an event: journal"),
-    ],
-)
+@cases("journal_damage")
 async def test_what_is_wrong_is_said_by_record_number(path: Path, statement: str, told: str) -> None:
     truth = await make(path)
     assert alter(path, statement)

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from journal_cases import REPLY, add, alter, connection_of, downgrade, read_all, started, stored, story, write
 
+from cases import cases
 from surefoot.journal import upkeep
 from surefoot.journal.heads import heads_of
 from surefoot.journal.sqlite import SqliteJournal
@@ -242,14 +243,7 @@ async def test_a_backup_that_fails_leaves_nothing(path: Path, tmp_path: Path) ->
     assert (tmp_path / "copy.db").is_symlink()
 
 
-@pytest.mark.parametrize(
-    ("damage", "faulty"),
-    [
-        ("DELETE FROM run WHERE number=1", ["r2", "r1"]),
-        ("UPDATE event SET hash='text' WHERE run=1 AND seq=5", ["r1"]),
-        ("DELETE FROM event WHERE run=1 AND seq>=3", ["r1", "r2"]),
-    ],
-)
+@cases("journal_damage")
 async def test_a_backup_is_made_where_the_end_of_a_run_cannot_be_told(
     path: Path, tmp_path: Path, damage: str, faulty: list[str]
 ) -> None:

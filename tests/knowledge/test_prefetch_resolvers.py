@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from cases import cases, each
-from surefoot.knowledge.prefetch.hydrate import NO_TOOL, Lookup, lookups, planned, refusal
+from cases import cases
+from surefoot.knowledge.prefetch.hydrate import Lookup, lookups, planned, refusal
 from surefoot.tools.builtin import builtin_tools
 from surefoot.types.errors import ConfigError
 from surefoot.types.prehydration import PreHydrationConfig, Reference, Resolver
@@ -68,16 +68,10 @@ def test_the_default_is_what_the_catalogue_has(tmp_path: str) -> None:
 MADE = {"url": Lookup("web_fetch", "url"), "file": Lookup("file_read", "path")}
 
 
-@each(("ref", "why"), [
-    (Reference("issue", "#1"), NO_TOOL), (Reference("url", "https://user:pw@e.com/"), "user name"),
-    (Reference("url", "https://user@e.com/"), "user name"),
-    (Reference("url", "https://e.com/\u202egnp.exe"), "bidirectional"),
-    (Reference("file", "./a\u061cb.md"), "bidirectional"), (Reference("url", "https://e.com/" + "a" * 2048), "2048"),
-    (Reference("file", r"\\host\share\x.y"), "another machine"),
-    (Reference("url", "https://e.com/", refusal="because"), "because"),
-])  # fmt: skip
-def test_some_references_are_refused_before_any_call(ref: Reference, why: str) -> None:
-    assert why in refusal(ref, MADE)
+@cases("knowledge/prefetch_resolvers")
+def test_some_references_are_refused_before_any_call(kind: str, value: str, refused: str, told: str) -> None:
+    ref = Reference(kind, value, refusal=refused)
+    assert told in refusal(ref, MADE)
     assert planned([ref], MADE) == ()
 
 
