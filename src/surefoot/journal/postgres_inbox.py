@@ -82,9 +82,9 @@ class Inbox:
         self._token = token
 
     async def say(self, run_id: str, word: Word, key: str) -> tuple[int, Posted]:
-        """Put a word into the inbox of a run, and let a worker take the run up where nobody drives it.
+        """Put a word into the inbox of a run, which is ready where nobody drives it; the run's number, and the word.
 
-        Gives the number of the run, too. However often it is sent, it is one word.
+        However often it is sent, it is one word.
         """
         posting, body, key = uuid4().hex, encode_word(word), text_of(key)
 
@@ -146,10 +146,7 @@ class Inbox:
     async def claim(
         self, agents: Collection[str], limit: int, lease_s: float, held: Sequence[int]
     ) -> dict[int, Claimed]:
-        """Take up to so many runs of these agents: first those whose driver is gone, then those ready longest.
-
-        `held` are the runs that this store has; what else is its own was claimed when an answer was lost.
-        """
+        """Take runs, as a store promises. What is this store's and not `held` was claimed when an answer was lost."""
         told = {"whose": self._token, "agents": list(agents), "held": list(held), "lease_s": lease_s}
 
         async def claimed(connection: Connection) -> dict[int, Claimed]:

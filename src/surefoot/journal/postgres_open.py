@@ -120,10 +120,7 @@ class OpenDatabase:
         self._beating = None
 
     async def aclose(self) -> None:
-        """Write what is queued, let others drive the runs, and close; a server that is away is waited for 5 seconds.
-
-        Raises `JournalError`, which names what may not have been written.
-        """
+        """Write what is queued, let others drive, and close. Raises `JournalError`, which names what may be missing."""
         driven = tuple(self.driven.values())
         for run in driven:
             run.give_up()

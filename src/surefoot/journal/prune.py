@@ -46,10 +46,7 @@ class Wanted:
 
 
 async def due(store: JournalStore, wanted: Wanted) -> dict[str, int]:
-    """The runs that may go by id, each behind those that share its records, and how many records each has.
-
-    Reads summaries alone.
-    """
+    """The runs that may go, each behind those that share its records, and how many it has. Reads summaries alone."""
     runs = {one.run_id: one async for one in every_run(store)}  # newest first: each precedes those that it shares
     family = {run_id: _outermost(runs, run_id) for run_id in runs}
     needs = defaultdict[str, set[str]](set)  # a family, and those whose records it shares

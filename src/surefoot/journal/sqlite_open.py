@@ -122,11 +122,7 @@ class OpenFile:
         self.writer.freed.append((number, self.token, ready_at, hears, time.time()))
 
     def delete(self, run_id: str, end: str) -> None:
-        """Take a run out for good. Bytes that others may share stay.
-
-        Raises `RunBusy` while somebody drives it or when `end` is not its end any more, `UsageError` while another run
-        shares its records.
-        """
+        """Take a run out for good, as a store promises it. Bytes that others may share stay."""
         with translate_errors(self.path), transaction(self.db):
             row = self.reader.find(run_id)
             if row.owner and self.is_alive(row.owner):

@@ -92,8 +92,7 @@ def sync_folder(path: Path) -> None:
 def checkpoint(path: Path, far_too_long_pages: int = FAR_TOO_LONG_PAGES) -> None:
     """Move what can be moved from the log into the journal file. Blocks.
 
-    What cannot be moved now (a reader needs it, the disk is full) stays in the log, where it is as safe, and is tried
-    again at the next checkpoint; so that is not an error.
+    What cannot be moved now (a reader needs it, the disk is full) stays in the log, where it is as safe: no error.
     """
     with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA synchronous=NORMAL")

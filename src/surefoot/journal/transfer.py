@@ -47,10 +47,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Records of a run that follow on each other, with the bytes that they refer to.
-
-    The last one of a run in lines tells for what it stands still.
-    """
+    """Records of a run in a row, with the bytes that they refer to; the last one in lines tells its standing, too."""
 
     origin: Origin
     rows: Sequence[Row]
@@ -137,10 +134,7 @@ async def _stand(store: JournalStore, run_id: str, standing: Standing, events: i
 
 
 async def lines_of(store: JournalStore, run_ids: Sequence[str]) -> AsyncIterator[str]:
-    """Runs as lines of JSON, without their ends, behind those whose records they share, with those of their agents.
-
-    Raises `JournalError`.
-    """
+    """Runs as lines of JSON, without line ends, behind those whose records they share, with those of their agents."""
     done, known = set[str](), set[str]()
     left, ids = [*run_ids], list[str]()
     while left:

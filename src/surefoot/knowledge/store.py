@@ -170,10 +170,9 @@ class KnowledgeStore:
         self._opened: sqlite3.Connection | None = None
 
     def add(self, entries: Iterable[Knowledge], *, by: str) -> tuple[Knowledge, ...]:
-        """Keep entries, all or none, and give them as they are kept, with their ids.
+        """Keep entries, as the bridge tells; what has the same content, scope and language is there already.
 
-        `by` vouches for them; "" stores them unverified. What is there already (the same content for the same scope
-        and language) stays as it is, unless somebody vouches for it now. Raises `ConfigError` for too long a text.
+        Raises `ConfigError` for too long a text.
         """
         rows = [_row(entry, by) for entry in entries]
         db = self._db()

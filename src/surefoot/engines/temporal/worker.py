@@ -61,10 +61,7 @@ MOST_EVENTS = 4000
 
 
 async def connected(store: JournalStore, address: str = "", namespace: str = "") -> Client:
-    """A client of Temporal, by its own environment configuration; `address` and `namespace` count more.
-
-    Raises `UsageError` where it cannot be reached.
-    """
+    """A client of Temporal, by its environment configuration; what is given counts more. Raises `UsageError`."""
     given: dict[str, Any] = {**ClientConfig.load_client_connect_config()}  # Any: as the client takes them
     given |= {"target_host": address} if address else {}
     given |= {"namespace": namespace} if namespace else {}

@@ -90,10 +90,7 @@ class _Moved(Exception):
 
 @workflow.defn(name=WORKFLOW)
 class RunWorkflow(Console):
-    """One run, from where its journal stands to its end. It stays open while the run waits for a person.
-
-    `decide` is the core's own function.
-    """
+    """One run, from where its journal stands to its end. It stays open while the run waits for a person."""
 
     decide = staticmethod(next_moves)
 

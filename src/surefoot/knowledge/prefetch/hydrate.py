@@ -107,11 +107,7 @@ def examined(references: Sequence[Reference], made: Lookups, catalogue: Catalogu
 
 
 def planned(references: Sequence[Reference], made: Lookups, *, prefix: str = "prehydrate_") -> tuple[PlannedCall, ...]:
-    """The calls that resolve references, in their order; those that are refused have none.
-
-    A call is named by the place of its reference, from 0. Names must be unique in a run, so a later message of the
-    user takes another prefix.
-    """
+    """The calls that resolve references, in their order, named by their places from 0; those refused have none."""
     return tuple(
         PlannedCall(f"{prefix}{at}", at, ref, made[ref.type].tool, {made[ref.type].argument: ref.value})
         for at, ref in enumerate(references)
