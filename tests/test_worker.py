@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +10,7 @@ from typing import Any
 import pytest
 
 from clerks import LOOK, ask_first, claimed, clerk, limited, look, once, serve, stands, store_of, worker_of
-from processes import Forked
-from records import events_of, until
+from records import events_of
 from surefoot import Agent, Run, tool
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
@@ -220,75 +216,3 @@ def test_an_agent_is_served_under_its_name() -> None:
         Worker(MemoryJournal(), {"other": Agent(LOOKS, name="clerk")})
     with pytest.raises(UsageError, match="cannot be the name"):
         Agent(LOOKS, name="My Clerk")
-
-
-PROGRAM = """
-import asyncio, sys, json, os
-from pathlib import Path
-from surefoot import Agent, tool, SqliteJournal
-from surefoot.worker import Worker
-from surefoot.testing.models import FunctionModel, calls
-from surefoot.types.messages import ModelMessage
-where = Path(sys.argv[1])
-def answers(request):
-    done = sum(one.role == "tool" for one in request.messages)
-    return ModelMessage("assistant", "All is done.") if done > 3 else calls(("note", {"number": done}))
-@tool
-async def note(number: int) -> str:
-    "Write a note that nobody takes back."
-    with (where / "book").open("a") as book:
-        book.write(json.dumps([number, os.getpid()]) + "\\n"); book.flush(); os.fsync(book.fileno())
-    await asyncio.sleep(0.02)
-    return f"noted {number}"
-async def main():
-    store = SqliteJournal(where / "runs.db")
-    agent = Agent(FunctionModel(answers), tools=[note], journal=store, name="clerk")
-    worker = Worker(store, {"clerk": agent}, lease_s=float(sys.argv[2]))
-    print("ready", flush=True)
-    await worker.run()
-asyncio.run(main())
-"""
-
-
-def book(folder: Path) -> list[list[int]]:
-    path = folder / "book"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-async def test_a_worker_that_dies_or_sleeps_leaves_its_run_to_another(
-    file: SqliteJournal, tmp_path: Path, how: signal.Signals
-) -> None:
-    """A dead one at once; a stopped one when its lease is over, and when it wakes it appends nothing any more."""
-
-    @tool
-    async def note(number: int) -> str:
-        """Write a note that nobody takes back."""
-        return str(number)
-
-    await clerk(file, LOOKS, note).start("note it", run_id="r1")
-    lease_s = 30.0 if how == signal.SIGKILL else 1.0
-    first = Forked(PROGRAM, str(tmp_path), str(lease_s))
-    second: Forked | None = None
-    try:
-        await until(lambda: len(book(tmp_path)) >= 1)
-        os.kill(first.pid, how)
-        second = Forked(PROGRAM, str(tmp_path), str(lease_s))
-        statuses: list[str] = []
-        async with asyncio.timeout(60):
-            while not statuses or statuses[-1] not in ("completed", "paused"):
-                await asyncio.sleep(0.1)
-                statuses.append((await file.summary("r1")).status)
-        if how == signal.SIGSTOP:
-            os.kill(first.pid, signal.SIGCONT)
-            await asyncio.sleep(1)
-        told = await events_of(file, "r1")
-        assert [one.fence for one in told if isinstance(one, DriverChanged)] == [2]
-        numbers = [number for number, _ in book(tmp_path)]
-        assert len(numbers) == len(set(numbers)), numbers
-        assert statuses[-1] == "paused" or numbers == [0, 1, 2, 3]  # in doubt about the one that was under way
-    finally:
-        for process in (first, second):
-            if process is not None:
-                with process:
-                    process.kill()
