@@ -161,7 +161,7 @@ def pieces_in(lines: Iterable[str]) -> Iterator[Piece]:
     """What lines hold, each proven against those before it. Raises `JournalError`, which names the line."""
     number, is_empty = 0, True
 
-    def told() -> Iterator[dict[str, Any]]:  # Any: JSON, and what it lacks is said
+    def lines_read() -> Iterator[dict[str, Any]]:  # Any: JSON, and what it lacks is said
         nonlocal number, is_empty
         for text in lines:
             number += 1  # the last one is named
@@ -170,7 +170,7 @@ def pieces_in(lines: Iterable[str]) -> Iterator[Piece]:
                 yield json.loads(said)
 
     try:
-        yield from _pieces(told())
+        yield from _pieces(lines_read())
     except (AttributeError, KeyError, TypeError, ValueError, JournalError) as error:
         if is_empty:
             raise JournalError("there is nothing to import: the lines are empty; export the runs again") from error
