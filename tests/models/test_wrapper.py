@@ -2,45 +2,56 @@
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
+from cases import cases
 from surefoot.models.names import resolve
 from surefoot.models.wrapper import CircuitBreaker, Retried, circuit_of
-from surefoot.types.errors import (
-    ModelError,
-    ModelFailureKind,
-    ModelRefused,
-    ModelTimeout,
-    ModelUnreachable,
-    TraitRefused,
-)
-from surefoot.types.messages import (
-    CallMode,
-    Emit,
-    ModelMessage,
-    ModelRequest,
-    ModelSettings,
-    ModelSignal,
-    Reset,
-    TextDelta,
-    Traits,
-    Usage,
-)
+from surefoot.types import messages
+from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable, TraitRefused
+from surefoot.types.messages import ModelMessage, ModelRequest, ModelSettings, Reset, TextDelta, Usage
 from surefoot.types.ports import Model
 
 pytestmark = pytest.mark.anyio
-NOTHING = Usage()
 REPLY = ModelMessage("assistant", "hi", usage=Usage(10, 2), model="m-2026")
+Step = ModelMessage | ModelError
+
+
+def steps(words: str) -> list[Step]:
+    """What a model does: "ok", "down", "slow", "late", "stalled", "busy:SECONDS", or a refusal of that kind."""
+    return [*map(step, words.split())]
+
+
+def step(word: str) -> Step:
+    kind, _, seconds = word.partition(":")
+    match kind:
+        case "ok":
+            return REPLY
+        case "down":
+            return ModelUnreachable("down")
+        case "busy":
+            return ModelUnreachable("busy", kind="rate_limited", retry_after_s=float(seconds))
+        case "slow" | "stalled":
+            error = ModelTimeout(kind)
+            error.stalled = kind == "stalled"
+            return error
+        case "trait":
+            return TraitRefused("stop", "no", "x")
+        case "cancelled":
+            return ModelError("stopped", kind="cancelled")
+        case _:
+            return ModelRefused(kind, kind=kind)  # pyright: ignore[reportArgumentType]  # a kind of failure
 
 
 @dataclass
 class World:
     """A clock that a sleep moves, and a model that does what the script says."""
 
-    script: list[ModelMessage | ModelError] = field(default_factory=list[ModelMessage | ModelError])
+    script: list[Step] = field(default_factory=list[Step])
     now: float = 0.0
     slept: list[float] = field(default_factory=list[float])
     deadlines: list[float | None] = field(default_factory=list[float | None])
@@ -48,8 +59,8 @@ class World:
     meanwhile: Callable[[], Awaitable[None]] | None = None
     shows: str = ""
     name: str = "scripted"
-    modes: tuple[CallMode, ...] = ("native",)
-    traits: Traits = field(default_factory=dict[str, str])
+    modes: tuple[messages.CallMode, ...] = ("native",)
+    traits: messages.Traits = field(default_factory=dict[str, str])
 
     def clock(self) -> float:
         return self.now
@@ -59,7 +70,7 @@ class World:
         self.now += seconds
         await asyncio.sleep(0)
 
-    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+    async def send(self, request: ModelRequest, emit: messages.Emit | None = None) -> ModelMessage:
         self.deadlines.append(request.deadline_s)
         self.now += self.takes_s
         if emit and self.shows:
@@ -80,27 +91,20 @@ class World:
     def breaker(self) -> CircuitBreaker:
         return CircuitBreaker(self, clock=self.clock, sleep=self.sleep)
 
-    async def opened(self, *then: ModelMessage | ModelError) -> CircuitBreaker:
+    async def opened(self, then: str = "") -> CircuitBreaker:
         """A breaker that has just opened, and what the model does after that."""
-        self.script = [*downs(5), *then]
+        self.script = steps(f"{DOWNS} {then}")
         breaker = self.breaker()
         await fail(breaker, 5)
         self.deadlines.clear()
         return breaker
 
 
-def request(deadline_s: float | None = None, attempts: int = 3, **traits: str) -> ModelRequest:
-    return ModelRequest("", (), settings=ModelSettings(attempts=attempts), deadline_s=deadline_s, traits=traits)
+DOWNS = "down down down down down"
 
 
-def failure(cls: type[ModelError] = ModelUnreachable, attempts: int = 1, usage: Usage = NOTHING) -> ModelError:
-    error = cls("down")
-    error.attempts, error.usage = attempts, usage
-    return error
-
-
-def downs(times: int) -> list[ModelMessage | ModelError]:
-    return [ModelUnreachable("down") for _ in range(times)]
+def request(deadline_s: float | None = None, attempts: int = 3) -> ModelRequest:
+    return ModelRequest("", (), settings=ModelSettings(attempts=attempts), deadline_s=deadline_s)
 
 
 async def fail(model: CircuitBreaker, times: int = 1, deadline_s: float | None = None) -> None:
@@ -108,7 +112,7 @@ async def fail(model: CircuitBreaker, times: int = 1, deadline_s: float | None =
         await error_from(model, request(deadline_s))
 
 
-async def error_from(model: Model, asked: ModelRequest, emit: Emit | None = None) -> ModelError:
+async def error_from(model: Model, asked: ModelRequest, emit: messages.Emit | None = None) -> ModelError:
     with pytest.raises(ModelError) as caught:
         await model.send(asked, emit)
     return caught.value
@@ -117,41 +121,20 @@ async def error_from(model: Model, asked: ModelRequest, emit: Emit | None = None
 # retries
 
 
-def busy(seconds: float) -> ModelError:
-    return ModelUnreachable("busy", kind="rate_limited", retry_after_s=seconds)
-
-
-FINAL = [
-    ModelRefused("key", kind="auth"), ModelRefused("bad"), ModelRefused("long", kind="context_overflow"),
-    ModelRefused("no", kind="refused"), TraitRefused("stop", "no", "x"), ModelError("stopped", kind="cancelled"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("script", "most", "random", "slept"),
-    [
-        *(([error, error, REPLY], 3, 1.0, [0.5, 1.0]) for error in (*downs(1), ModelTimeout("slow"), busy(0))),
-        ([*downs(1), REPLY], 3, 0.0, [0.0]),  # waits are wholly random
-        ([busy(60.0), REPLY], 3, 0.0, [60.0]),
-        ([busy(61.0)], 3, 0.0, []),  # more than anyone should wait
-        *(([error], 3, 1.0, []) for error in FINAL),
-        ([*downs(1), ModelRefused("bad")], 3, 1.0, [0.5]),
-        (downs(4), 4, 1.0, [0.5, 1.0, 2.0]),
-        ([REPLY], 3, 1.0, []),
-    ],
-)
+@cases("models/wrapper")
 async def test_what_passes_is_tried_again_and_what_stays_is_not(
-    script: list[ModelMessage | ModelError], most: int, random: float, slept: list[float]
+    script: str, most: int, random: float, slept: Sequence[float]
 ) -> None:
-    world, last = World(list(script)), script[-1]
+    world = World(steps(script))
+    last, count = world.script[-1], len(world.script)
     model, asked = world.retried(random), request(attempts=most)
     told = await error_from(model, asked) if isinstance(last, ModelError) else await model.send(asked)
-    assert told is last or (told == replace(REPLY, attempts=len(script)) and len(script) > 1)
-    assert (told.attempts, world.slept, world.script) == (len(script), slept, [])
+    assert told is last or (told == replace(REPLY, attempts=count) and count > 1)
+    assert (told.attempts, world.slept, world.script) == (count, [*slept], [])
 
 
 async def test_the_deadline_is_never_passed() -> None:
-    world = World([*downs(2), REPLY], takes_s=4.0)
+    world = World(steps("down down ok"), takes_s=4.0)
     error = await error_from(world.retried(), request(deadline_s=9.0))
     assert isinstance(error, ModelUnreachable)
     assert error.attempts == 2
@@ -159,38 +142,27 @@ async def test_the_deadline_is_never_passed() -> None:
     assert world.now <= 9.0
 
 
-async def test_a_broken_reply_is_reset_and_counted() -> None:
-    world = World([*downs(1), REPLY], shows="x" * 40)
-    shown: list[ModelSignal] = []
+@pytest.mark.parametrize("shows", ["x" * 40, ""])
+async def test_a_broken_reply_is_reset_and_counted(shows: str) -> None:
+    world, shown = World(steps("down ok"), shows=shows), list[messages.ModelSignal]()
     reply = await world.retried().send(request(), shown.append)
-    assert shown == [TextDelta("x" * 40), Reset("down"), TextDelta("x" * 40)]
-    assert reply.usage == Usage(10, 12, estimated=True)
+    assert shown == ([TextDelta(shows), Reset("down"), TextDelta(shows)] if shows else [])
+    assert reply.usage == (Usage(10, 12, estimated=True) if shows else Usage(10, 2))
 
 
-async def test_nothing_shown_nothing_reset() -> None:
-    shown: list[ModelSignal] = []
-    await World([*downs(1), REPLY]).retried().send(request(), shown.append)
-    assert shown == []
-
-
-@pytest.mark.parametrize(
-    ("script", "spent"),
-    [
-        ([*downs(1), failure(usage=Usage(5, 1))], Usage(5, 21, estimated=True)),
-        ([*downs(1), failure(ModelRefused, usage=Usage(5, 1))], Usage(5, 21, estimated=True)),
-        ([failure(ModelRefused)], Usage(0, 10, estimated=True)),
-    ],
-    ids=["passing", "final", "at once"],
-)
-async def test_what_failed_attempts_spent_is_told(script: list[ModelMessage | ModelError], spent: Usage) -> None:
-    error = await error_from(World(script, shows="x" * 40).retried(), request(attempts=2), lambda _: None)
-    assert error.usage == spent
+@cases("models/wrapper")
+async def test_what_failed_attempts_spent_is_told(script: str, spent: int, shown: int) -> None:
+    world = World(steps(script), shows="x" * 40)
+    if spent and isinstance(last := world.script[-1], ModelError):
+        last.usage = Usage(spent, 1)
+    error = await error_from(world.retried(), request(attempts=2), lambda _: None)
+    assert error.usage == Usage(spent, shown, estimated=True)
 
 
 class Silent(World):
     """A model that does what the script says, and then lets every request stand until its limit, in silence."""
 
-    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+    async def send(self, request: ModelRequest, emit: messages.Emit | None = None) -> ModelMessage:
         patience = request.settings.patience(near=self.name == "near")
         limit_s = patience.silence_s(stream=request.stream)
         if self.script:
@@ -200,34 +172,22 @@ class Silent(World):
         raise ModelTimeout("silent")
 
 
-@pytest.mark.parametrize(
-    ("stream", "near", "settings", "limits"),
-    [
-        (True, False, ModelSettings(), [120]),
-        (False, False, ModelSettings(), [600]),
-        (True, True, ModelSettings(), [600]),
-        (False, True, ModelSettings(), [1800]),
-        (True, False, ModelSettings(first_token_timeout_s=30), [30, 30, 30]),
-        (True, False, ModelSettings(first_token_timeout_s=50), [50, 50, 18.5]),
-        (True, False, ModelSettings(first_token_timeout_s=300), [300]),
-        (False, False, ModelSettings(request_timeout_s=900), [900]),
-        (False, False, ModelSettings(request_timeout_s=100, attempts=9), [100, 100, 100, 100, 100, 84.5]),
-    ],
-)
+@cases("models/wrapper")
 async def test_a_silent_endpoint_is_noticed_in_time(
-    stream: bool, near: bool, settings: ModelSettings, limits: list[float]
+    stream: bool, near: bool, given: Mapping[str, Any], limits: Sequence[float]
 ) -> None:
+    settings = ModelSettings(**given)
     world = Silent(name="near" if near else "far")
     model = Retried(world, near=near, clock=world.clock, sleep=world.sleep, random01=lambda: 1.0)
     with pytest.raises(ModelTimeout) as caught:
         await model.send(ModelRequest("", (), settings=settings, stream=stream))
-    assert world.deadlines == limits
+    assert world.deadlines == [*limits]
     assert caught.value.waited_s == world.now
     assert str(caught.value).endswith(f"in {world.now:.1f} s)")
 
 
 async def test_waits_that_a_server_asks_for_are_no_silence() -> None:
-    world = Silent([ModelUnreachable("busy", kind="rate_limited", retry_after_s=50) for _ in range(2)])
+    world = Silent(steps("busy:50 busy:50"))
     model = Retried(world, clock=world.clock, sleep=world.sleep, random01=lambda: 0.0)
     with pytest.raises(ModelTimeout):
         await model.send(replace(request(), stream=True))
@@ -235,9 +195,7 @@ async def test_waits_that_a_server_asks_for_are_no_silence() -> None:
 
 
 async def test_a_stream_that_stalls_is_asked_for_again() -> None:
-    stalled = ModelTimeout("no further token")
-    stalled.stalled = True
-    world = World([stalled, stalled, REPLY], takes_s=100)
+    world = World(steps("stalled stalled ok"), takes_s=100)
     assert (await world.retried().send(replace(request(), stream=True))).attempts == 3
 
 
@@ -245,11 +203,9 @@ async def test_a_stream_that_stalls_is_asked_for_again() -> None:
 
 
 async def test_only_failures_that_pass_and_are_close_together_are_counted() -> None:
-    kinds: list[ModelFailureKind] = ["auth", "bad_request", "context_overflow", "refused", "cancelled"]
-    final = [ModelRefused("bad"), *(ModelError("no", kind=kind) for kind in kinds)]
-    world = World([*downs(4), *final, *downs(1), REPLY])
+    world = World(steps("down down down down auth bad_request context_overflow refused cancelled down ok"))
     breaker = world.breaker()
-    await fail(breaker, 4 + len(final))
+    await fail(breaker, 9)
     world.now += 61
     await fail(breaker)
     assert await breaker.send(request()) is REPLY
@@ -257,7 +213,7 @@ async def test_only_failures_that_pass_and_are_close_together_are_counted() -> N
 
 
 async def test_running_out_of_the_runs_time_is_no_failure() -> None:
-    world = World([*(ModelTimeout("late") for _ in range(6)), REPLY], takes_s=1.0)
+    world = World(steps("slow slow slow slow slow slow ok"), takes_s=1.0)
     breaker = world.breaker()
     await fail(breaker, 6, deadline_s=1.0)
     assert await breaker.send(request()) is REPLY
@@ -271,7 +227,7 @@ async def test_while_open_a_request_waits_for_the_probe_that_it_then_is(
     deadline_s: float | None, left_s: float | None
 ) -> None:
     world = World()
-    breaker = await world.opened(REPLY)
+    breaker = await world.opened("ok")
     world.now += 10
     assert await breaker.send(request(deadline_s)) is REPLY
     assert (world.slept, world.deadlines) == ([20.0], [left_s])
@@ -290,7 +246,7 @@ async def test_a_request_whose_deadline_comes_first_fails_at_once() -> None:
 
 
 async def test_a_wait_can_be_cancelled() -> None:
-    world, never = World(downs(5)), asyncio.Event()
+    world, never = World(steps(DOWNS)), asyncio.Event()
     breaker = CircuitBreaker(world, clock=world.clock, sleep=lambda _: never.wait())
     await fail(breaker, 5)
     waiting = asyncio.ensure_future(breaker.send(request()))
@@ -306,7 +262,7 @@ async def test_a_wait_can_be_cancelled() -> None:
 
 async def test_one_probe_closes_it_or_opens_it_again() -> None:
     world = World()
-    breaker = await world.opened(*downs(1), REPLY, REPLY)
+    breaker = await world.opened("down ok ok")
     world.now += 30
     await fail(breaker)  # the probe
     world.now += 29
@@ -320,7 +276,7 @@ async def test_one_probe_closes_it_or_opens_it_again() -> None:
 
 async def test_while_a_probe_is_out_nobody_else_asks() -> None:
     world = World()
-    breaker = await world.opened(REPLY)
+    breaker = await world.opened("ok")
     world.now += 30
 
     async def ask_too() -> None:
@@ -331,33 +287,21 @@ async def test_while_a_probe_is_out_nobody_else_asks() -> None:
     assert await breaker.send(request()) is REPLY
 
 
-async def both(breaker: CircuitBreaker, deadline_s: float | None = None) -> list[object]:
-    asked = (request(deadline_s), request())
-    return [*await asyncio.gather(*map(breaker.send, asked), return_exceptions=True)]
-
-
-@pytest.mark.parametrize(
-    ("then", "deadline_s", "told", "asked"),
-    [
-        ([REPLY, REPLY], None, ["hi", "hi"], 2),
-        (downs(1), None, ["left alone for", "down"], 1),  # for one probe and no longer
-        ([*downs(1), REPLY], 200.0, ["hi", "down"], 2),
-    ],
-    ids=["it answers", "it fails", "it fails, and there is time"],
-)
+@cases("models/wrapper")
 async def test_who_waits_for_another_ones_probe(
-    then: list[ModelMessage | ModelError], deadline_s: float | None, told: list[str], asked: int
+    then: str, deadline_s: float | None, told: Sequence[str], asked: int
 ) -> None:
     world = World(meanwhile=lambda: asyncio.sleep(0))
-    breaker = await world.opened(*then)  # the first one waits, and the second finds the circuit half open by then
-    found = await both(breaker, deadline_s)
+    breaker = await world.opened(then)  # the first one waits, and the second finds the circuit half open by then
+    requests = (request(deadline_s), request())
+    found = await asyncio.gather(*map(breaker.send, requests), return_exceptions=True)
     assert all(words in str(one) for words, one in zip(told, found, strict=True)), found
     assert len(world.deadlines) == asked
 
 
 async def test_an_answer_that_refuses_closes_it_too() -> None:
     world = World()
-    breaker = await world.opened(ModelRefused("bad"), REPLY)
+    breaker = await world.opened("bad_request ok")
     world.now += 30
     with pytest.raises(ModelRefused):
         await breaker.send(request())
@@ -366,7 +310,7 @@ async def test_an_answer_that_refuses_closes_it_too() -> None:
 
 async def test_a_cancelled_probe_lets_the_next_one_try() -> None:
     world = World()
-    breaker = await world.opened(REPLY)
+    breaker = await world.opened("ok")
     world.now += 30
     world.meanwhile = lambda: asyncio.sleep(3600)
     probe = asyncio.ensure_future(breaker.send(request()))
@@ -390,15 +334,6 @@ async def test_it_names_what_it_wraps_and_closes_it() -> None:
     assert world.name == "closed"
 
 
-async def test_one_that_another_model_stands_behind_is_not_waited_for() -> None:
-    world = World()
-    open_now = (await world.opened(REPLY)).circuit
-    breaker = CircuitBreaker(world, waits=False, circuit=open_now, clock=world.clock, sleep=world.sleep)
-    with pytest.raises(ModelUnreachable, match="left alone for 30 s"):
-        await breaker.send(request())
-    assert world.slept == []
-
-
 # shared
 
 
@@ -409,12 +344,16 @@ async def test_all_who_ask_one_endpoint_share_its_circuit() -> None:
     assert one is not elsewhere
 
 
-async def test_what_one_breaker_found_out_spares_the_other() -> None:
+@pytest.mark.parametrize("waits", [True, False], ids=["waits", "another model stands behind it"])
+async def test_what_one_breaker_found_out_spares_the_other(waits: bool) -> None:
     world = World()
-    breaker = await world.opened(REPLY)
-    other = CircuitBreaker(world, circuit=breaker.circuit, clock=world.clock, sleep=world.sleep)
-    with pytest.raises(ModelUnreachable, match="left alone"):
-        await other.send(request(deadline_s=1.0))
+    breaker = await world.opened("ok")
+    other = CircuitBreaker(world, waits=waits, circuit=breaker.circuit, clock=world.clock, sleep=world.sleep)
+    with pytest.raises(ModelUnreachable, match="left alone for 30 s"):
+        await other.send(request(deadline_s=1.0 if waits else None))
+    assert world.slept == []
+    if not waits:
+        return
     assert await other.send(request()) is REPLY
     assert not breaker.circuit.is_blocked(world.now)
 
