@@ -49,20 +49,11 @@ def test_a_local_server_needs_no_key(name: str) -> None:
     assert resolve(name, environment={}).name == name
 
 
-@pytest.mark.parametrize(
-    ("name", "error", "words"),
-    [
-        ("gpt-5.1-mini", UsageError, "provider:model"),
-        ("nobody:m", UsageError, "provider:model"),
-        ("http://localhost:8000/v1", UsageError, "names no model"),
-        ("dbgpt:m", ConfigError, "DBGPT_BASE_URL"),
-        ("http://localhost:99999/v1#m", ConfigError, "names a host"),
-        ("http://localhost:70000/v1#m", ConfigError, "from 1 to 65535"),
-    ],
-)
-def test_names_that_cannot_be_meant(name: str, error: type[UsageError], words: str) -> None:
-    with pytest.raises(error, match=words):
+@cases("models/names")
+def test_names_that_cannot_be_meant(name: str, error: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
         resolve(name, environment={})
+    assert type(caught.value).__name__ == error
 
 
 @cases("models/names")

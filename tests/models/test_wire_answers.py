@@ -7,13 +7,12 @@ from typing import Any, cast
 import orjson
 import pytest
 from fake_endpoint import Json, Reply, answer, endpoint, refusal, said
+from wires import WIRES, words
 
 from surefoot import Agent, tool
 from surefoot.core.view.shape import FINISH
-from surefoot.models.anthropic import Anthropic
 from surefoot.models.http_model import HttpModel
 from surefoot.models.openai_chat import OpenAIChat
-from surefoot.models.openai_responses import OpenAIResponses
 
 pytestmark = pytest.mark.anyio
 
@@ -43,27 +42,12 @@ def names(body: Json) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("wire", "field", "reply"),
-    [
-        (OpenAIChat, "response_format", {"choices": [{"finish_reason": "stop", "message": {"content": GOOD}}]}),
-        (
-            OpenAIResponses,
-            "text",
-            {
-                "status": "completed",
-                "output": [{"type": "message", "content": [{"type": "output_text", "text": GOOD}]}],
-            },
-        ),
-        (
-            Anthropic,
-            "output_config",
-            {"role": "assistant", "content": [{"type": "text", "text": GOOD}], "stop_reason": "end_turn"},
-        ),
-    ],
+    ("wire", "field"),
+    [("openai_chat", "response_format"), ("openai_responses", "text"), ("anthropic", "output_config")],
 )
-async def test_each_wire_holds_the_answer_beside_tools(wire: Any, field: str, reply: Json) -> None:
-    async with endpoint(answer(reply)) as fake:
-        model = HttpModel(wire, "p:m", "m", fake.base_url, key="k", traits=BESIDE)
+async def test_each_wire_holds_the_answer_beside_tools(wire: str, field: str) -> None:
+    async with endpoint(answer(words(wire, GOOD))) as fake:
+        model = HttpModel(WIRES[wire].wire, "p:m", "m", fake.base_url, key="k", traits=BESIDE)
         run = await Agent(model, [add], output=Sum).run("add up")
         await model.aclose()
     assert run.output == Sum(171)

@@ -4,8 +4,8 @@ from base64 import b64encode
 from pathlib import Path
 
 import pytest
-from fake_endpoint import Json, Reply, answer, completion, endpoint, refusal
-from wires import CLAUDE, MESSAGE, RESPONSE, WIRES
+from fake_endpoint import Json, answer, endpoint, refusal
+from wires import WIRES, words
 
 from surefoot import Agent, Attachment, LoopConfig, MemoryJournal, UsageError, tool
 from surefoot.models.http_model import HttpModel
@@ -18,11 +18,6 @@ PNG = Attachment.from_bytes(b"\x89PNG\r\n\x1a\n-", "cat.png")
 PAPER = Attachment.from_bytes(b"%PDF-1.4", "paper.pdf")
 SOUND = Attachment.from_bytes(b"RIFF\0\0\0\0WAVE", "bell.wav")
 CHAT, ANTHROPIC, RESPONSES = "openai_chat", "anthropic", "openai_responses"
-DONE: dict[str, Json] = {
-    CHAT: completion("done"),
-    ANTHROPIC: {**CLAUDE, "content": [{"type": "text", "text": "done"}], "stop_reason": "end_turn"},
-    RESPONSES: {**RESPONSE, "output": [MESSAGE]},
-}
 
 
 def url(one: Attachment) -> str:
@@ -63,7 +58,7 @@ def said(body: Json) -> list[Json]:
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_the_files_of_a_task_and_of_a_result_are_in_the_body(wire: str) -> None:
-    async with endpoint(answer(WIRES[wire].whole), answer(DONE[wire])) as fake:
+    async with endpoint(answer(WIRES[wire].whole), answer(words(wire, "done"))) as fake:
         agent = agent_on(wire, fake.base_url)
         run = await agent.run("Compare them.", attachments=[PNG, PAPER])
         await agent.aclose()
@@ -79,7 +74,7 @@ async def test_the_files_of_a_task_and_of_a_result_are_in_the_body(wire: str) ->
 
 
 async def test_sound_goes_to_those_whose_wire_has_it() -> None:
-    async with endpoint(answer(DONE[CHAT])) as fake:
+    async with endpoint(answer(words(CHAT, "done"))) as fake:
         agent = agent_on(CHAT, fake.base_url)
         await agent.run("What is it?", attachments=[SOUND])
         await agent.aclose()
@@ -118,7 +113,7 @@ async def test_what_a_server_refuses_ends_the_run_and_stops_the_next_before_it_s
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_tools_picture_becomes_one_line_where_it_is_refused(wire: str) -> None:
     refused = refusal(400, "This model does not support image input")
-    async with endpoint(answer(WIRES[wire].whole), refused, answer(DONE[wire])) as fake:
+    async with endpoint(answer(WIRES[wire].whole), refused, answer(words(wire, "done"))) as fake:
         agent = agent_on(wire, fake.base_url)
         run = await agent.run("Look.")
         await agent.aclose()
@@ -134,8 +129,7 @@ async def test_a_tools_picture_becomes_one_line_where_it_is_refused(wire: str) -
     ["You uploaded an unsupported image. Please make sure your image is valid.", "image exceeds 5 MB maximum"],
 )
 async def test_one_broken_picture_says_nothing_of_the_model(wire: str, told: str) -> None:
-    reply: list[Reply] = [refusal(400, told)]
-    async with endpoint(*reply) as fake:
+    async with endpoint(refusal(400, told)) as fake:
         agent = agent_on(wire, fake.base_url)
         run = await agent.run("What is it?", attachments=[PNG])
         await agent.aclose()

@@ -9,7 +9,7 @@ import pytest
 from fake_endpoint import Json, completion
 from wires import CLAUDE, FUNCTION_CALL, MESSAGE, REASONING, RESPONSE, THINKING, TOOL_USE, named
 
-from cases import cases, each
+from cases import cases
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.json_edge import mapping
 from surefoot.models.openai_chat import ChatReply, OpenAIChat
@@ -151,27 +151,11 @@ def test_a_refusal_in_pieces() -> None:
     assert caught.value.kind == "refused"
 
 
-@each(
-    ("content", "finish", "message", "expected"),
-    [
-        (None, "stop", {}, ("", "stop", ())),
-        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "length", {}, ("ab", "length", ())),
-        ("", "function_call", {"function_call": {"name": "f", "arguments": "{}"}},
-         ("", "tool_calls", (NativeCall("", "f", "{}"),))),
-        ("", "stop", {"tool_calls": [{"id": 3, "function": {"name": "f", "arguments": {"a": 1}}}]},
-         ("", "stop", (NativeCall("", "f", {"a": 1}),))),
-        ("", "tool_calls", {"tool_calls": [{"id": "c", "function": {"name": "f", "arguments": ""}}]},
-         ("", "tool_calls", (NativeCall("c", "f", ""),))),
-        ("", "tool_calls", {"tool_calls": [{"function": {"name": "f"}}, {"function": {"name": "g"}}]},
-         ("", "tool_calls", (NativeCall("", "f", ""), NativeCall("", "g", "")))),
-        ("x", "content_filter", {}, ("x", "content_filter", ())),
-        ("x", "whatever", {}, ("x", "unknown", ())),
-        ("", None, {}, ("", "unknown", ())),
-    ],
-)  # fmt: skip
+@cases("models/wire_replies")
 def test_the_forms_of_whole_replies(content: object, finish: str, message: Json, expected: tuple[object, ...]) -> None:
     reply = OpenAIChat("m").read(completion(content, finish, **message), 400, SETTINGS)
-    assert (reply.content, reply.finish_reason, reply.calls) == expected
+    made = tuple((call.id, call.name, call.arguments) for call in reply.calls)
+    assert (reply.content, reply.finish_reason, made) == expected
 
 
 def test_usage_of_a_whole_reply() -> None:
@@ -265,19 +249,11 @@ def test_finished_items_stand_in_for_an_output_that_was_left_out() -> None:
     assert feed(OpenAIResponses("m").stream(None), *events).message(400, SETTINGS).content == "héllo"
 
 
-@pytest.mark.parametrize(
-    ("event", "error"),
-    [
-        (named("response.failed", response={**RESPONSE, "status": "failed", "error": {"code": "c", "message": "m"}}),
-         {"code": "c", "message": "m"}),
-        (named("response.failed", response={**RESPONSE, "status": "failed"}),
-         {"code": "server_error", "message": "the reply failed without a reason"}),
-        (named("error", error={"message": "m", "code": "c"}), {"message": "m", "code": "c", "param": None}),
-        (b'data: {"error": {"message": "m"}}', {"message": "m", "code": None, "param": None}),
-    ],
-)  # fmt: skip
-def test_errors_in_a_stream_of_responses(event: bytes, error: Json) -> None:
-    assert mapping(feed(OpenAIResponses("m").stream(None), event).error)["error"] == error
+@cases("models/wire_replies")
+def test_errors_in_a_stream_of_responses(event: Json, error: Json) -> None:
+    stream = OpenAIResponses("m").stream(None)
+    stream.feed(event)
+    assert mapping(stream.error)["error"] == error
 
 
 def test_what_a_call_carries_is_sent_back_to_its_model_alone() -> None:

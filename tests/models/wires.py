@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
-from fake_endpoint import DONE, Json
+from fake_endpoint import DONE, Json, completion
 
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.json_edge import items, mapping
@@ -54,3 +54,12 @@ WIRES = {"openai_chat": CHAT, "anthropic": ANTHROPIC, "openai_responses": RESPON
 CLAUDE, RESPONSE = ANTHROPIC.whole, RESPONSES.whole
 THINKING, _, TOOL_USE = map(mapping, items(CLAUDE["content"]))
 REASONING, MESSAGE, FUNCTION_CALL = map(mapping, items(RESPONSE["output"]))
+
+
+def words(wire: str, text: str) -> Json:
+    """A whole reply on a wire that is this text and nothing else."""
+    return {
+        "openai_chat": completion(text),
+        "anthropic": {**CLAUDE, "content": [{"type": "text", "text": text}], "stop_reason": "end_turn"},
+        "openai_responses": {**RESPONSE, "output": [{**MESSAGE, "content": [{"type": "output_text", "text": text}]}]},
+    }[wire]
