@@ -61,15 +61,6 @@ def test_a_call_in_a_code_span_counts_unless_it_stands_behind_a_word(opening: st
     assert calls(parse(f"{opening}I will use `search`{asked}", TOOLS)) == [("search", {"query": "`x`"})]
 
 
-def test_a_tool_that_takes_nothing_may_lack_every_end_tag() -> None:
-    assert calls(parse("<tool_call>\n<function=now>\n", TOOLS)) == [("now", {})]
-    assert calls(parse("I would use <function=now>", TOOLS)) == []
-
-
-def test_a_final_message_to_somebody_is_the_answer() -> None:
-    assert parse("<|channel|>final to=everyone<|message|>Hello", TOOLS).final == "Hello"
-
-
 @each("family", FAMILIES)
 def test_an_unknown_tool_is_told_and_never_guessed(family: str) -> None:
     parsed = parse(ONE_CALL[family], TOOLS)
@@ -82,28 +73,6 @@ def test_a_mention_is_prose_and_an_attempt_is_a_fault(text: str, want: str | Non
     assert (kind(parsed), parsed.calls, parsed.final) == (want, (), None)
     if want is None:
         assert parsed.content == text
-
-
-def test_markers_inside_the_text_of_another_call_are_text() -> None:
-    for text in (
-        "[search(query='" + HERMES + "')]",
-        '{"name": "search", "arguments": {"query": "' + HERMES.replace('"', '\\"') + '"}}',
-        '[TOOL_CALLS]search{"query": "' + HERMES.replace('"', '\\"') + '"}',
-    ):
-        assert calls(parse(text, TOOLS)) == [("search", {"query": HERMES})]
-
-
-def test_several_calls_are_all_taken_in_document_order() -> None:
-    text = HERMES + ' then <tool_call>[{"name": "search", "arguments": {"query": "x"}}, {"name": "now"}]</tool_call>'
-    assert [call.name for call in parse(text, TOOLS).calls] == ["now", "search", "now"]
-    text = '{\n{"name": "now", "arguments": {}},\n{"name": "search", "arguments": {"query": "x"}}\n}'
-    assert calls(parse(text, TOOLS)) == [("now", {}), ("search", {"query": "x"})]
-
-
-def test_in_a_list_that_was_cut_the_complete_calls_stand() -> None:
-    text = '[TOOL_CALLS][{"name": "now", "arguments": {}}, {"name": "search", "argu'
-    parsed = parse(text, TOOLS, finish_reason="length")
-    assert (calls(parsed), kind(parsed), parsed.errors[0].position) == ([("now", {})], "truncated", 1)
 
 
 def test_untyped_values_are_typed_by_the_schema() -> None:
@@ -125,57 +94,18 @@ def test_a_parameter_keeps_what_looks_like_a_closing_tag_or_a_call(code: str) ->
         assert calls(parse(text, TOOLS)) == [("run_python", {"code": code})]
 
 
-def test_a_parameter_that_is_never_closed_ends_where_the_next_call_begins() -> None:
-    text = "<function=run_python><parameter=code>1<function=run_python><parameter=code>2</parameter></function>"
-    assert calls(parse(text, TOOLS)) == [("run_python", {"code": "1"}), ("run_python", {"code": "2"})]
-    text = "<tool_call>search<arg_key>query</arg_key><arg_value>a<arg_value>b</arg_value></tool_call>"
-    assert (kind(parse(text, TOOLS)), parse(text, TOOLS).calls) == ("malformed_arguments", ())
-
-
-def test_a_doubled_marker_is_one() -> None:
-    parsed = parse('[TOOL_CALLS] [TOOL_CALLS] [{"name": "now", "arguments": {}}]', TOOLS)
-    assert (calls(parsed), parsed.error, parsed.warnings) == ([("now", {})], None, {"repaired_tags"})
-
-
-def test_a_recipient_needs_no_prefix_and_people_are_no_tools() -> None:
-    for tools in (Catalogue(()), Catalogue((tool("math.sum"),))):
-        parsed = parse("<|channel|>commentary to=math.sum<|message|>{}<|call|>", tools)
-        assert calls(parsed) == [("math.sum", {})]
-    assert parse("<|channel|>commentary to=user<|message|>Hello<|end|>").content == "Hello"
+def test_the_recipient_of_a_message_may_have_a_dot() -> None:
+    parsed = parse("<|channel|>commentary to=math.sum<|message|>{}<|call|>", (tool("math.sum"),))
+    assert calls(parsed) == [("math.sum", {})]
 
 
 def test_kimi_ids_are_kept() -> None:
     assert parse(ONE_CALL["kimi_k2"]).calls[0].id == "functions.f:0"
 
 
-def test_harmony_analysis_is_never_content_and_never_a_call() -> None:
-    parsed = parse("<|channel|>analysis to=functions.f<|message|>{}<|call|>")
-    assert (parsed.calls, kind(parsed)) == ((), "empty")
-    final = parse("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>")
-    assert (final.final, final.content) == ("b", "b")
-
-
-@each("literal", ["1e999", "open('x')", "x", "1 + 2", "f'a'", "{1, 2}", "{1: 2}", "'a' 'b'", "*y"])
-def test_only_literals_are_read_and_nothing_is_evaluated(literal: str) -> None:
-    parsed = parse(f"[now(), search(query={literal})]", TOOLS)
-    assert (calls(parsed), kind(parsed)) == ([("now", {})], "malformed_arguments")
-
-
 @cases("parse/families")
 def test_python_literals(literal: str, value: object) -> None:
     assert calls(parse(f"[f(a={literal})]")) == [("f", {"a": value})]
-
-
-def test_control_tokens_at_the_end_go_and_tables_stay() -> None:
-    parsed = parse("| a |\n|---|<|im_end|></s>")
-    assert (parsed.content, parsed.warnings) == ("| a |\n|---|", {"special_tokens_removed"})
-
-
-def test_leaks_in_native_mode_are_found_and_plain_content_is_left_alone() -> None:
-    assert calls(parse(f"Sure. {HERMES}", TOOLS, dialect="native")) == [("now", {})]
-    for text in ("It is 5.", "Final Answer: 5", "```python\nprint(now())\n```", "<deliverable>x</deliverable>"):
-        parsed = parse(text, TOOLS, dialect="native")
-        assert (parsed.content, parsed.final, parsed.calls, parsed.error) == (text, None, (), None)
 
 
 @cases("parse/families")

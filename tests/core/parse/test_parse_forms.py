@@ -154,17 +154,6 @@ def test_tokens_that_begin_a_turn_stand_before_no_call_and_no_answer(turn: str, 
     assert (words.content, words.warnings) == ("It is 5.", {"special_tokens_removed"})
 
 
-@pytest.mark.parametrize(
-    "text", ["<|im_start|> is a token", "<|im_start|>assistant is how a turn begins", "<|im_start|>user\nand now?"]
-)
-def test_words_about_a_token_and_other_turns_stay(text: str) -> None:
-    assert parse(text, TOOLS).content == text
-
-
-def test_a_turn_with_nothing_in_it_is_empty() -> None:
-    assert kind(parse("<|im_start|>assistant\n", TOOLS)) == "empty"
-
-
 def test_a_tool_that_takes_a_schema_or_is_called_no_function_is_called() -> None:
     tools = [tool("declare", type="string", properties={"type": "object"}), tool("no_function"), SEARCH, NOW, ADD]
     made = parse('{"name": "declare", "parameters": {"type": "object", "properties": {"a": 1}}}', tools)
@@ -172,11 +161,6 @@ def test_a_tool_that_takes_a_schema_or_is_called_no_function_is_called() -> None
     assert calls(parse('{"name": "no_function", "arguments": {}}', tools)) == [("no_function", {})]
     beside = parse('[search(query="x"), no_function()]', TOOLS)
     assert (calls(beside), kind(beside)) == (X, "unknown_tool")
-
-
-def test_names_that_models_write_survive_a_round_through_json() -> None:
-    written = json.dumps({"name": "get_weather", "arguments": {"city": "a\\_b"}})
-    assert calls(parse(written, TOOLS)) == [("get_weather", {"city": "a\\_b"})]
 
 
 STEP = '{"action": "search", "action_input": {"query": "x"}}'
