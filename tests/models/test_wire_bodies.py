@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wires import WIRES
 
-from cases import cases, each
+from cases import cases
 from surefoot.models.anthropic import DEFAULT_MAX_TOKENS, wire_id
 from surefoot.models.json_edge import Json, items, mapping
 from surefoot.models.wire import opaque_item
@@ -58,22 +58,35 @@ def test_requests_are_the_recorded_bytes() -> None:
         assert WIRES[row["wire"]].wire("m").body(asked).decode() == row["body"]
 
 
+def part(sent: object, path: str) -> object:
+    """What stands at a path in a body: `messages/0/role`."""
+    for step in path.split("/"):
+        row, members = items(sent), mapping(sent)
+        if not row and step not in members:
+            return "(nothing)"
+        sent = row[int(step)] if row else members[step]
+    return sent
+
+
+def asked_for(given: Mapping[str, Any]) -> ModelRequest:
+    """A request by its conversation, mode and traits, and what else is set of it."""
+    apart = {name: given[name] for name in given if name not in ("conversation", "mode", "traits", "settings", "model")}
+    asked = request(given.get("conversation", "question"), given.get("mode", "native"), **given.get("traits", {}))
+    settings = ModelSettings(**given["settings"]) if "settings" in given else asked.settings
+    return replace(asked, settings=settings, **apart)
+
+
+@cases("models/wire_bodies")
+def test_what_stands_in_a_body(wire: str, given: Mapping[str, Any], parts: Mapping[str, object]) -> None:
+    sent = body(wire, asked_for(given), given.get("model", "m"))
+    assert {path: part(sent, path) for path in parts} == parts
+
+
 @cases("models/wire_bodies")
 def test_a_trait_drops_its_field(wire: str, mode: CallMode, trait: str, gone: str) -> None:
     usual = fields(wire, request("question", mode))
     assert fields(wire, request("question", mode, **{trait: "no"})) == {n: v for n, v in usual.items() if n != gone}
     assert gone in usual
-
-
-@each("wire", WIRES)
-@each(("value", "allowed"), [("on", True), ("off", False), ("no", None), ("", None)])
-def test_parallel_calls_are_spoken_of_by_trait_only(wire: str, value: str, allowed: bool | None) -> None:
-    sent = fields(wire, request("question", parallel_calls=value))
-    if wire == CLAUDE:
-        choice = {"type": "auto", "disable_parallel_tool_use": not allowed}
-        assert sent.get("tool_choice") == (None if allowed is None else choice)
-    else:
-        assert sent.get("parallel_tool_calls") is allowed
 
 
 def test_none_is_not_sent_and_zero_is() -> None:
@@ -89,13 +102,6 @@ def test_extra_goes_in_as_it_is_but_not_over_ours(wire: str, ours: str) -> None:
     assert fields(wire, bare(ModelSettings(extra={"top_k": 5})))["top_k"] == 5
     with pytest.raises(ModelRefused, match=ours):
         body(wire, bare(ModelSettings(extra={ours: []})))
-
-
-def test_stops() -> None:
-    asked = replace(request("question", "text"), stop=("a", "b", "a"), settings=ModelSettings(stop=("c", "d", "e")))
-    assert fields(CHAT, asked)["stop"] == ["a", "b", "c", "d"]
-    asked = replace(request("question", "text"), stop=("\n\n", "\nObservation:"))  # blank ones are refused there
-    assert fields(CLAUDE, asked)["stop_sequences"] == ["\nObservation:"]
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -133,59 +139,7 @@ def test_the_body_only_grows_at_its_end(wire: str) -> None:
 # OpenAI chat
 
 
-def test_streams_ask_for_usage() -> None:
-    streamed = replace(request("question"), stream=True)
-    assert (body(CHAT, streamed)["stream"], body(CHAT, streamed)["stream_options"]) == (True, {"include_usage": True})
-    assert "stream_options" not in body(CHAT, replace(streamed, traits={"stream_usage": "no"}))
-
-
-def test_a_trait_renames_the_token_limit() -> None:
-    named = fields(CHAT, request("question", max_tokens_field="max_completion_tokens"))
-    assert (named["max_completion_tokens"], "max_tokens" in named) == (64, False)
-
-
-@cases("models/wire_bodies")
-def test_the_system_message_by_trait(role: str, first: Json) -> None:
-    assert messages(CHAT, request("question", system_role=role))[0] == first
-
-
-@pytest.mark.parametrize(("value", "content"), [("null", None), ("empty", ""), ("blank", " ")])
-def test_missing_content_by_trait(value: str, content: str | None) -> None:
-    assert messages(CHAT, request("two_calls", null_content=value))[2]["content"] == content
-
-
-def test_neighbours_are_merged_by_trait() -> None:
-    merged = messages(CHAT, request("text_steps", alternation="yes"))
-    assert [message["role"] for message in merged] == ["system", "user", "assistant", "user"]
-    assert merged[-1]["content"] == "Observation: 90\n\nYou have 2 rounds left."
-    both = messages(CHAT, request("text_steps", alternation="yes", system_role="user"))
-    assert [message["role"] for message in both] == ["user", "user", "assistant", "user"]
-
-
-def test_reasoning_goes_back_only_to_its_model_and_only_by_trait() -> None:
-    def echoed(echo: str, model: str = "m") -> Json:
-        return messages(CHAT, request("two_calls", reasoning_echo=echo), model)[2]
-
-    assert echoed("yes")["reasoning_content"] == echoed("reasoning", "vendor/m")["reasoning"] == "I need both."
-    assert echoed("yes", "other")["reasoning_content"] == ""  # who wants it wants it of every message
-    assert not {"reasoning", "reasoning_content"} & {*echoed("no")}
-
-
 # Anthropic
-
-
-def test_the_system_text_is_a_marked_block() -> None:
-    mark = {"type": "ephemeral"}
-    system = [{"type": "text", "text": "Be brief.", "cache_control": mark}]
-    assert body(CLAUDE, request("question"))["system"] == system
-    assert "system" not in body(CLAUDE, replace(request("question"), system=""))
-    assert b"cache_control" not in WIRES[CLAUDE].wire("m").body(request("two_calls", prompt_cache="no"))
-
-
-def test_a_limit_is_always_sent() -> None:
-    assert body(CLAUDE, ModelRequest("", (QUESTION,)))["max_tokens"] == DEFAULT_MAX_TOKENS
-    assert fields(CLAUDE, request("question", max_output_tokens="32"))["max_tokens"] == 32
-    assert fields(CLAUDE, request("question", max_output_tokens="4096"))["max_tokens"] == 64
 
 
 def test_ids_of_other_wires_are_put_into_the_alphabet_and_stay_apart() -> None:
@@ -215,16 +169,6 @@ def test_a_last_word_names_the_tools_of_the_past() -> None:
     assert "tools" not in fields(CLAUDE, replace(request("question"), tools=Catalogue()))
 
 
-@cases("models/wire_bodies")
-def test_effort(effort: str | None, kind: str, limit: int | None, expected: tuple[object, ...]) -> None:
-    settings = ModelSettings(temperature=0, max_output_tokens=limit, reasoning_effort=effort)
-    traits = {"reasoning_effort": kind} if kind else {}
-    traits = {"reasoning_effort": "budget", "max_output_tokens": "32000"} if kind == "most" else traits
-    sent = fields(CLAUDE, ModelRequest("", (QUESTION,), settings=settings, traits=traits))
-    assert (sent["max_tokens"], sent.get("thinking"), sent.get("output_config")) == expected
-    assert ("temperature" in sent) is (expected[1] is None)
-
-
 def thought_by(model: str, *positions: int) -> ModelRequest:
     kept = tuple(opaque_item(f"anthropic {model}", at, {**THOUGHT, "thinking": str(at)}) for at in positions)
     ask, *results = CONVERSATIONS["two_calls"][1:]
@@ -249,18 +193,7 @@ def test_a_budget_waits_until_a_reply_that_did_not_think_is_done_with() -> None:
     assert "thinking" in body(CLAUDE, replace(thought_by("other", 0), settings=settings))  # an adaptive one may not
 
 
-def test_a_schema_stands_beside_the_effort() -> None:
-    asked = replace(request("question", "schema"), settings=ModelSettings(reasoning_effort="low"))
-    assert set(mapping(body(CLAUDE, asked)["output_config"])) == {"effort", "format"}
-
-
 # OpenAI Responses
-
-
-def test_the_effort_of_a_response() -> None:
-    asked = replace(request("question"), settings=ModelSettings(reasoning_effort="low"))
-    assert body(RESPONSES, asked)["reasoning"] == {"effort": "low"}
-    assert "reasoning" not in body(RESPONSES, replace(asked, traits={"reasoning_effort": "no"}))
 
 
 def test_encrypted_reasoning_goes_back_unchanged_and_in_its_place_to_its_model_only() -> None:
