@@ -1,6 +1,9 @@
 """The conversations that every wire is asked to carry, and the schema of a step."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, ModelSettings, NativeCall
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -20,39 +23,16 @@ STEP_SCHEMA = {
 }
 SETTINGS = ModelSettings(temperature=0, max_output_tokens=64, seed=0)
 
-QUESTION = ModelMessage("user", "Sum of Alice's and Bob's scores? 分数")
-ASKS_TWO = ModelMessage(
-    "assistant",
-    calls=(
-        NativeCall("functions.exam_score:0", "exam_score", '{"name":"Alice"}'),
-        NativeCall("call_2", "exam_score", {"name": "Bob"}),
-    ),
-    reasoning="I need both.",
-    model="m-2026",
-)
-RESULTS = (
-    ModelMessage("tool", "90", call_id="functions.exam_score:0", name="exam_score"),
-    ModelMessage("tool", '{"Bob":81}', call_id="call_2", name="exam_score"),
-)
-BROKEN = ModelMessage(
-    "assistant", "Trying.", calls=(NativeCall("c3", "exam_score", '{"name":'), NativeCall("c4", "exam_score", ""))
-)
-BROKEN_RESULTS = (
-    ModelMessage("tool", "the arguments are no JSON", call_id="c3", name="exam_score"),
-    ModelMessage("tool", "name is required", call_id="c4", name="exam_score"),
-)
 
+def _message(calls: Iterable[tuple[str, str, Any]] = (), **told: Any) -> ModelMessage:
+    return ModelMessage(calls=tuple(NativeCall(*call) for call in calls), **told)
+
+
+_LINES = (Path(__file__).parents[1] / "data" / "models" / "conversations.jsonl").read_text(encoding="utf-8")
 CONVERSATIONS: dict[str, tuple[ModelMessage, ...]] = {
-    "question": (QUESTION,),
-    "two_calls": (QUESTION, ASKS_TWO, *RESULTS),
-    "faulty_calls": (QUESTION, BROKEN, *BROKEN_RESULTS),
-    "text_steps": (
-        QUESTION,
-        ModelMessage("assistant", "Action: exam_score\nAction Input: Alice"),
-        ModelMessage("user", "Observation: 90"),
-        ModelMessage("user", "You have 2 rounds left."),
-    ),
+    row["name"]: tuple(_message(**one) for one in row["messages"]) for row in map(json.loads, _LINES.splitlines())
 }
+(QUESTION,) = CONVERSATIONS["question"]
 
 
 def request(conversation: str, mode: CallMode = "native", **traits: str) -> ModelRequest:
