@@ -156,8 +156,9 @@ def put_summary(db: sqlite3.Connection, number: int, summary: RunSummary) -> Non
 
 def _check_owners(db: sqlite3.Connection, notes: Collection[Note]) -> None:
     """Raise `IntegrityError` where a run is not its driver's any more."""
-    if not all(db.execute(_IS_OWN, (note.number, note.owner)).fetchone() for note in notes):
-        raise sqlite3.IntegrityError
+    for note in notes:
+        if db.execute(_IS_OWN, (note.number, note.owner)).fetchone() is None:
+            raise sqlite3.IntegrityError
 
 
 class Writer:
