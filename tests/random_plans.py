@@ -25,7 +25,7 @@ from surefoot.core.state.state import Call, Planning, State
 from surefoot.core.text import json_text
 from surefoot.runtime.cast import chosen_templates
 from surefoot.runtime.plan import nothing_done
-from surefoot.runtime.task_plan import step_templates
+from surefoot.runtime.start import step_templates
 from surefoot.types import events as e
 from surefoot.types import moves
 from surefoot.types.config import LoopConfig

@@ -44,8 +44,8 @@ from surefoot.runtime.start import (
     digest_of_recipe,
     first_events,
     next_records,
+    planned,
 )
-from surefoot.runtime.task_plan import planned
 from surefoot.runtime.trajectories import Trajectories
 from surefoot.runtime.world import Watch
 from surefoot.speak import at_rest, state_now

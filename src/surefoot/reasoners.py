@@ -7,7 +7,7 @@ can be used for many jobs at once. Source: seed 003, 2.2 and 2.3, and spec/reaso
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -134,24 +134,20 @@ class ModelReasoner(Held):
         return ReasonerMemory.of(fold(record.event for record in recorded))
 
     async def _run(self, task: Task) -> Run:
+        """The run of a task, driven; when that is cancelled, it is ended in the journal first."""
         attempts = await self._attempts(task) if task.job else []
-        last = attempts[-1] if attempts else None
-        if last is not None and last.ending is None:
-            return await self._until_cancelled(last.run_id, self.agent.resume(last.run_id))
-        is_same = last is not None and last.task is not None and last.task.text == task.text
-        if last is not None and self._memory == "resume" and not is_same:  # the next question of a conversation
-            run_id = run_id_of(task, len(attempts) + 1)
-            return await self._until_cancelled(run_id, self.agent.run(task, run_id=run_id, history=last.run_id))
-        if last is not None and self._memory == "resume":
-            goes_on = self.agent.resume(last.run_id, config=self.agent.config)
-            return await self._until_cancelled(last.run_id, goes_on)
         run_id = run_id_of(task, len(attempts) + 1) if task.job else new_run_id()
-        if last is not None:
-            task = replace(task, attachments=(*task.attachments, note_on(attempts)))
-        return await self._until_cancelled(run_id, self.agent.run(task, run_id=run_id))
-
-    async def _until_cancelled(self, run_id: str, driving: Coroutine[object, object, Run]) -> Run:
-        """Wait for a run that is driven; when that is cancelled, end it in the journal first."""
+        if not attempts:
+            driving = self.agent.run(task, run_id=run_id)
+        elif (last := attempts[-1]).ending is None:
+            run_id, driving = last.run_id, self.agent.resume(last.run_id)
+        elif self._memory == "fresh":
+            noted = replace(task, attachments=(*task.attachments, note_on(attempts)))
+            driving = self.agent.run(noted, run_id=run_id)
+        elif last.task is not None and last.task.text == task.text:
+            run_id, driving = last.run_id, self.agent.resume(last.run_id, config=self.agent.config)
+        else:  # the next question of a conversation
+            driving = self.agent.run(task, run_id=run_id, history=last.run_id)
         try:
             return await driving
         except asyncio.CancelledError:

@@ -221,10 +221,8 @@ class ModelService(Held):
 
     def _fit(self, asked: ModelRequest) -> ModelRequest:
         """The request with what is known of the endpoint: tools on the wire, or in the text with the form of a call."""
-        part = self._cast.parts[SOLO]
-        speaker = part.speaker()
-        remembered = {event.trait: event.value for event in part.remembered()}
-        traits = {**speaker.traits, **remembered, **self._learnt}
+        speaker = self._cast.parts[SOLO].known_speaker()
+        traits = {**speaker.traits, **self._learnt}
         mode = mode_for(speaker.call_mode, traits)
         if mode == "native":
             return replace(asked, mode="native", traits=traits)

@@ -20,26 +20,19 @@ MOST_INSIDE = 100
 """How many runs one run carries inside of it at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Door:
-    """The free places of one event loop, and whose turn it is to take one."""
-
-    free: asyncio.Semaphore
-    first: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
 class _Doors:
     """Places, as many on each event loop."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._of: dict[asyncio.AbstractEventLoop, _Door] = {}
+        self._of: dict[asyncio.AbstractEventLoop, tuple[asyncio.Semaphore, asyncio.Lock]] = {}
 
-    def here(self) -> _Door:
+    def here(self) -> tuple[asyncio.Semaphore, asyncio.Lock]:
+        """The free places of this loop, and whose turn it is to take one."""
         loop = asyncio.get_running_loop()
         if loop not in self._of:
             self._of = {each: door for each, door in self._of.items() if not each.is_closed()}
-            self._of[loop] = _Door(asyncio.Semaphore(self._most))
+            self._of[loop] = (asyncio.Semaphore(self._most), asyncio.Lock())
         return self._of[loop]
 
 
@@ -71,12 +64,12 @@ class Admission:
             yield
             return
         outer = _PLACE.get()
-        door = (outer.inside if outer is not None and outer.is_held else self._doors).here()
+        free, turn = (outer.inside if outer is not None and outer.is_held else self._doors).here()
         figure("queued", 1)
         try:
-            async with door.first:
+            async with turn:
                 await asyncio.sleep(0)  # one run a turn of the loop, also while there are places for all
-                await door.free.acquire()
+                await free.acquire()
         finally:
             figure("queued", -1)
         place = _Place()
@@ -86,4 +79,4 @@ class Admission:
         finally:
             place.is_held = False  # what a tool has left behind is inside of no run any more
             _PLACE.reset(token)
-            door.free.release()
+            free.release()

@@ -9,7 +9,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from surefoot.core.parse.frames import mark_for
@@ -23,7 +23,6 @@ from surefoot.knowledge.prefetch.hydrate import Lookup, PlannedCall, examined, h
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import ConventionsRead, Event, PreHydrationComplete, ReferencesFound
 from surefoot.types.knowledge import ROOT, ConventionFile, KnowledgeError
-from surefoot.types.moves import Find, Hydrate, ReadConventions
 from surefoot.types.ports import Tool, ToolCallContext
 from surefoot.types.prehydration import HydratedContext, PreHydrationConfig
 from surefoot.types.reply import ParsedCall
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 1_000
 """References of a task among which files are looked for."""
+_TIMED_OUT = ToolResult("", "timeout", infrastructure=True)
 
 
 async def read_conventions(world: World, directory: str, state: State) -> Sequence[Event]:
@@ -101,7 +101,7 @@ async def _files(knowledge: KnowledgeBridge, place: str) -> tuple[str, list[Conv
 
 async def find(world: World, state: State) -> Sequence[Event]:
     """The references in the user's words, and the calls that resolve them."""
-    config = _config(state)
+    config = state.config.pre_hydration or PreHydrationConfig()
     found = await references_in([state.task.text] if state.task else [], config)
     made = lookups(config, state.tools)
     references = examined(found.references, made, state.tools)
@@ -114,7 +114,7 @@ async def hydrate(world: World, state: State) -> Sequence[Event]:
 
     What was found decides which calls there are; the configuration may be another one by now.
     """
-    config, told = _config(state), state.found
+    config, told = state.config.pre_hydration or PreHydrationConfig(), state.found
     assert told is not None  # noqa: S101  # the move was made from this state
     found = Extraction(told.references, told.dropped, told.scan_truncated)
     made = {told.references[call.position].type: Lookup(call.name, "") for call in told.calls}
@@ -139,23 +139,6 @@ async def hydrate(world: World, state: State) -> Sequence[Event]:
             clean(context.message),
         ),
     )
-
-
-def _config(state: State) -> PreHydrationConfig:
-    return state.config.pre_hydration or PreHydrationConfig()
-
-
-async def prepare(world: World, move: Find | Hydrate | ReadConventions, state: State) -> Sequence[Event]:
-    """Make one of these moves."""
-    match move:
-        case Find():
-            return await find(world, state)
-        case Hydrate():
-            return await hydrate(world, state)
-        case ReadConventions(directory):
-            return await read_conventions(world, directory, state)
-        case _:
-            assert_never(move)
 
 
 class PreHydrationEngine:
@@ -187,7 +170,7 @@ class PreHydrationEngine:
                     async with asyncio.timeout(limit_s):
                         outcomes[call.call_id] = await self._tools[call.tool].call(call.arguments, context)
                 except TimeoutError:
-                    outcomes[call.call_id] = ToolResult("", "timeout", infrastructure=True)
+                    outcomes[call.call_id] = _TIMED_OUT
 
         fetching = [asyncio.ensure_future(fetch(call)) for call in calls]
         if fetching:
@@ -195,9 +178,5 @@ class PreHydrationEngine:
             for one in late:
                 one.cancel()
             await asyncio.gather(*fetching, return_exceptions=True)
-        late_ones = {
-            call.call_id: ToolResult("", "timeout", infrastructure=True)
-            for call in calls
-            if call.call_id not in outcomes
-        }
-        return hydrated(found, self._lookups, {**late_ones, **outcomes}, self.config, run_id=run_id)
+        outcomes = {call.call_id: _TIMED_OUT for call in calls} | outcomes
+        return hydrated(found, self._lookups, outcomes, self.config, run_id=run_id)

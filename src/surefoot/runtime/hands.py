@@ -29,9 +29,15 @@ class LiveHands(World):
             case moves.Probe(call_id):
                 return await probe(self, call_id, state)
             case moves.Find() | moves.Hydrate() | moves.ReadConventions():
-                from surefoot.runtime.fetch import prepare  # noqa: PLC0415  # its patterns take 40 ms to compile
+                from surefoot.runtime import fetch  # noqa: PLC0415  # its patterns take 40 ms to compile
 
-                return await prepare(self, move, state)
+                match move:
+                    case moves.Find():
+                        return await fetch.find(self, state)
+                    case moves.Hydrate():
+                        return await fetch.hydrate(self, state)
+                    case moves.ReadConventions(directory):
+                        return await fetch.read_conventions(self, directory, state)
             case moves.Ask():
                 return await ask(self, move, state)
             case moves.Within() | moves.Shortlist() | moves.Wait() | moves.Evaluate():

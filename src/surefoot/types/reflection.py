@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from surefoot.types.dataclass import dataclass
+from surefoot.types.dataclass import dataclass, fields
 from surefoot.types.plan import Plan, PlanStep, StepExecutionResult
 
 RootCause = Literal[
@@ -179,14 +179,8 @@ class OverallReflectionGuidance:
 
     @classmethod
     def of(cls, reflection: ReflectionResult) -> OverallReflectionGuidance:
-        """The guidance of a reflection."""
-        return cls(
-            reflection.root_causes,
-            reflection.incorrect_assumptions,
-            reflection.alternative_approaches,
-            reflection.lessons_learned,
-            reflection.replanning_strategy,
-        )
+        """The guidance of a reflection, in which its fields have the same names."""
+        return cls(*(getattr(reflection, one.name) for one in fields(cls)))
 
 
 @dataclass(frozen=True, slots=True)
