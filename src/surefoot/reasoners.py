@@ -7,7 +7,7 @@ can be used for many jobs at once. Source: seed 003, 2.2 and 2.3, and spec/reaso
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -93,7 +93,21 @@ class ModelReasoner(Held):
         Raises `NoAnswer` for every end without an answer and for a run that waits for a person. Cancelled, it ends the
         run as cancelled, with every open call settled in the journal, before `CancelledError` goes on.
         """
-        run = await self._run(task if isinstance(task, Task) else Task(task))
+        task = task if isinstance(task, Task) else Task(task)
+        attempts = await self._attempts(task) if task.job else []
+        run_id = run_id_of(task, len(attempts) + 1) if task.job else new_run_id()
+        if not attempts:
+            driving = self.agent.run(task, run_id=run_id)
+        elif (last := attempts[-1]).ending is None:
+            run_id, driving = last.run_id, self.agent.resume(last.run_id)
+        elif self._memory == "fresh":
+            noted = replace(task, attachments=(*task.attachments, note_on(attempts)))
+            driving = self.agent.run(noted, run_id=run_id)
+        elif last.task is not None and last.task.text == task.text:
+            run_id, driving = last.run_id, self.agent.resume(last.run_id, config=self.agent.config)
+        else:  # the next question of a conversation
+            driving = self.agent.run(task, run_id=run_id, history=last.run_id)
+        run = await self._until_cancelled(run_id, driving)
         if run.status in ("completed", "completed_partial"):
             return Answer(run.answer, run)
         raise NoAnswer(run)
@@ -133,21 +147,8 @@ class ModelReasoner(Held):
         recorded, _ = await self._store.read_recorded(of if isinstance(of, str) else of.id)
         return ReasonerMemory.of(fold(record.event for record in recorded))
 
-    async def _run(self, task: Task) -> Run:
-        """The run of a task, driven; when that is cancelled, it is ended in the journal first."""
-        attempts = await self._attempts(task) if task.job else []
-        run_id = run_id_of(task, len(attempts) + 1) if task.job else new_run_id()
-        if not attempts:
-            driving = self.agent.run(task, run_id=run_id)
-        elif (last := attempts[-1]).ending is None:
-            run_id, driving = last.run_id, self.agent.resume(last.run_id)
-        elif self._memory == "fresh":
-            noted = replace(task, attachments=(*task.attachments, note_on(attempts)))
-            driving = self.agent.run(noted, run_id=run_id)
-        elif last.task is not None and last.task.text == task.text:
-            run_id, driving = last.run_id, self.agent.resume(last.run_id, config=self.agent.config)
-        else:  # the next question of a conversation
-            driving = self.agent.run(task, run_id=run_id, history=last.run_id)
+    async def _until_cancelled(self, run_id: str, driving: Coroutine[object, object, Run]) -> Run:
+        """Wait for a run that is driven; when that is cancelled, end it in the journal first."""
         try:
             return await driving
         except asyncio.CancelledError:

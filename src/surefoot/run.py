@@ -163,20 +163,14 @@ class NoAnswer(SurefootError):
     """A run ended or paused without an answer. `run` says how far it got, and why."""
 
     def __init__(self, run: Run, message: str = "") -> None:
-        super().__init__(message or _why(run))
+        reason = f" ({run.reason})" if run.reason else ""
+        detail = f": {run.detail}" if run.detail else ""
+        calls = ", ".join(f"{call.id} {call.name}" for call in run.waiting)
+        waits = f", waiting for a person's decision on {calls} (`approve`, `refuse` or `settle`)" if calls else ""
+        why = f"run {run.id} has no answer: {run.status}{reason}{detail}{waits}. Continue it with "
+        remedy = f"`await agent.resume({run.id!r})`, or from a shell with `surefoot resume {run.id}`"
+        super().__init__(message or why + remedy)
         self.run = run
-
-
-def _why(run: Run) -> str:
-    """Why a run gave no answer, and what to do about it."""
-    reason = f" ({run.reason})" if run.reason else ""
-    detail = f": {run.detail}" if run.detail else ""
-    calls = ", ".join(f"{call.id} {call.name}" for call in run.waiting)
-    waits = f", waiting for a person's decision on {calls} (`approve`, `refuse` or `settle`)" if calls else ""
-    return (
-        f"run {run.id} has no answer: {run.status}{reason}{detail}{waits}. "
-        f"Continue it with `await agent.resume({run.id!r})`, or from a shell with `surefoot resume {run.id}`"
-    )
 
 
 class Opened:

@@ -95,7 +95,10 @@ async def _ask(model: Model, request: ModelRequest, emit: Emit | None) -> tuple[
         return _writable(await model.send(request, emit)), 1
     branches = cast("list[dict[str, dict[str, object]]]", (request.schema or {})["anyOf"])  # as `step_schema` makes it
     first = _writable(await model.send(replace(request, schema=name_schema(request.schema or {}))))
-    name = _chosen(first)
+    try:
+        name = at(orjson.loads(first.content), "action")
+    except orjson.JSONDecodeError:
+        name = None
     held = [branch for branch in branches if branch["properties"]["action"] == {"const": name}]
     if not held:
         return first, 1  # cut off, or not held to the schema: the parser says what is wrong with it
@@ -107,14 +110,6 @@ async def _ask(model: Model, request: ModelRequest, emit: Emit | None) -> tuple[
         error.usage += first.usage
         raise
     return replace(second, usage=first.usage + second.usage), 2
-
-
-def _chosen(first: ModelMessage) -> object:
-    """The action that the first half of a step names; None where it names none."""
-    try:
-        return at(orjson.loads(first.content), "action")
-    except orjson.JSONDecodeError:
-        return None
 
 
 def _writable(message: ModelMessage) -> ModelMessage:

@@ -55,42 +55,31 @@ class ReferencePattern:
 
     def __post_init__(self) -> None:
         if not isinstance(self.ref_type, str) or _TYPE.fullmatch(self.ref_type) is None:  # pyright: ignore[reportUnnecessaryIsInstance]  # JSON
-            raise ConfigError(
-                "ref_type",
-                self.ref_type,
-                f"give a letter, then letters, digits, _ . or -, at most {LONGEST_TYPE} characters",
-            )
+            told = f"give a letter, then letters, digits, _ . or -, at most {LONGEST_TYPE} characters"
+            raise ConfigError("ref_type", self.ref_type, told)
         if not isinstance(self.pattern, str) or not self.pattern:  # pyright: ignore[reportUnnecessaryIsInstance]  # JSON
             raise ConfigError("pattern", self.pattern, "give a regular expression as text")
         if len(self.pattern) > LONGEST_PATTERN:
-            raise ConfigError(
-                "pattern", self.pattern[:80], f"give at most {LONGEST_PATTERN} characters, not {len(self.pattern)}"
+            told = f"give at most {LONGEST_PATTERN} characters, not {len(self.pattern)}"
+            raise ConfigError("pattern", self.pattern[:80], told)
+        try:
+            re.compile(self.pattern)
+        except re.error as error:
+            place = "" if error.pos is None else f" at character {error.pos}"
+            raise ConfigError("pattern", self.pattern, f"it does not compile: {error.msg}{place}") from error
+        except (RecursionError, OverflowError) as error:
+            told = "it is nested too deeply or repeats too often; write a simpler one"
+            raise ConfigError("pattern", self.pattern, told) from error
+        for at, sign in _signs(self.pattern):
+            if _BACK.match(sign):
+                told = f"it refers back to a group at character {at}; write without back-references"
+                raise ConfigError("pattern", self.pattern, told)
+        if (at := _nested_repeat(self.pattern)) is not None:
+            told = (
+                f"the repeated group that ends at character {at} holds a choice or another repeat without bound, which "
+                "can take for ever; give one of the two repeats a bound, such as {1,40}, or take it away"
             )
-        _check(self.pattern)
-
-
-def _check(pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        place = "" if error.pos is None else f" at character {error.pos}"
-        raise ConfigError("pattern", pattern, f"it does not compile: {error.msg}{place}") from error
-    except (RecursionError, OverflowError) as error:
-        raise ConfigError(
-            "pattern", pattern, "it is nested too deeply or repeats too often; write a simpler one"
-        ) from error
-    for at, sign in _signs(pattern):
-        if _BACK.match(sign):
-            raise ConfigError(
-                "pattern", pattern, f"it refers back to a group at character {at}; write without back-references"
-            )
-    if (at := _nested_repeat(pattern)) is not None:
-        raise ConfigError(
-            "pattern",
-            pattern,
-            f"the repeated group that ends at character {at} holds a choice or another repeat without bound, which can "
-            "take for ever; give one of the two repeats a bound, such as {1,40}, or take it away",
-        )
+            raise ConfigError("pattern", self.pattern, told)
 
 
 def _signs(pattern: str) -> Iterator[tuple[int, str]]:
