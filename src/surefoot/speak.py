@@ -31,7 +31,7 @@ from surefoot.types.events import DriverChanged, Event, JournalOrigin, Outcome
 from surefoot.types.inner import CallPaused
 from surefoot.types.ports import Claimed, JournalStore, RunJournal
 from surefoot.types.settings import choice, text
-from surefoot.types.words import Approve, Cancel, Note, Posted, Refuse, Resume, Settle, Sign, Word
+from surefoot.types.words import Approve, Cancel, Note, Posted, Problem, Refuse, Resume, Settle, Sign, Word
 
 WAIT_S = 2.0
 """For how long whoever speaks waits until a run that somebody drives has heard it, in seconds."""
@@ -158,11 +158,14 @@ def _checked(state: State, word: Settle, said: Said, acting: Collection[str]) ->
     """A call under way is not in doubt; and that one took no effect cannot be said while it still runs here."""
     call = owner_of(state, word.call_id).state.call(word.call_id)
     if call is not None and call.id in acting:
-        told = f"run {state.run_id}: call {call.id!r} does not wait for a person: it is under way"
-        return Said(problem="not_waiting", detail=told)
+        return _no(state, "not_waiting", f"call {call.id!r} does not wait for a person: it is under way")
     if call is None or word.outcome != "not_done" or not is_running(call_key(state, call)):
         return said
     return Said(problem="invalid", detail=f"call {call.id!r} still runs in this process; settle it once it has ended")
+
+
+def _no(state: State, problem: Problem, detail: str) -> Said:
+    return Said(problem=problem, detail=f"run {state.run_id}: {detail}")
 
 
 async def _inside(store: JournalStore, word: Word, state: State) -> Said | None:
@@ -181,18 +184,16 @@ async def _inside(store: JournalStore, word: Word, state: State) -> Said | None:
             return None
         case _:
             assert_never(word)
-    outer_ids = {call_id.partition("/")[0] for call_id, _ in named}
-    if not any("/" in call_id for call_id, _ in named):
-        return None
     told = ", ".join(call_id for call_id, _ in named)
+    if "/" not in told:
+        return None
+    outer_ids = {call_id.partition("/")[0] for call_id, _ in named}
     owner = owner_of(state, min(outer_ids))
     call = owner.state.call(min(outer_ids))
     if len(outer_ids) > 1:
-        return Said(
-            problem="invalid", detail=f"run {state.run_id}: {told}: answer the questions of one agent at a time"
-        )
+        return _no(state, "invalid", f"{told}: answer the questions of one agent at a time")
     if call is None or call.inner is None or not call.is_open:
-        return Said(problem="not_waiting", detail=f"run {state.run_id}: {told}: no agent is waiting there")
+        return _no(state, "not_waiting", f"{told}: no agent is waiting there")
     inner_id = call.inner.run_id
     there = {one.id: one for one in waiting(await state_of(store, inner_id))}
     shown = {one.id: one for one in call.asks}
@@ -200,21 +201,14 @@ async def _inside(store: JournalStore, word: Word, state: State) -> Said | None:
     for call_id, digest in named:
         one, its_own = shown.get(call_id), there.get(call_id.partition("/")[2])
         if one is None or its_own is None:
-            return Said(
-                problem="not_waiting", detail=f"run {state.run_id}: call {call_id!r} does not wait for a person"
-            )
+            return _no(state, "not_waiting", f"call {call_id!r} does not wait for a person")
         if (one.name, one.arguments) != (its_own.name, its_own.arguments) or digest not in ("", digest_of_call(one)):
-            told = f"run {state.run_id}: call {call_id!r} is not the one that was shown; look at it again"
-            return Said(problem="changed", detail=told)
+            return _no(state, "changed", f"call {call_id!r} is not the one that was shown; look at it again")
         inside.append((its_own.id, digest_of_call(its_own)))
-    inner = (
-        replace(word, call_id=inside[0][0], digest=inside[0][1])
-        if isinstance(word, Settle)
-        else replace(word, calls=tuple(inside))
-    )
-    posted = await speak(store, inner_id, inner)
+    of = {"call_id": inside[0][0], "digest": inside[0][1]} if isinstance(word, Settle) else {"calls": tuple(inside)}
+    posted = await speak(store, inner_id, replace(word, **of))
     if posted.outcome and posted.outcome != "applied":
-        return Said(problem=posted.outcome, detail=f"run {state.run_id}: {told}: {posted.detail}")
+        return _no(state, posted.outcome, f"{told}: {posted.detail}")
     now = inner_run(await state_of(store, inner_id), call)
     return Said(owner.wrap((CallPaused(call.id, now, state.elapsed_s, by=word.by),)))
 
