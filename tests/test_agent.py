@@ -138,7 +138,6 @@ async def test_a_probe_is_asked_about_a_doubt(word: str | Exception | None, trie
 
     @tool(timeout_s=0.02, probe=was_paid)
     async def pay(amount: int) -> str:
-        """Pay."""
         paid.append(amount)
         await asyncio.Event().wait()
         return "paid"
@@ -335,7 +334,6 @@ async def test_a_model_that_goes_on_past_the_deadline_is_left_and_the_run_says_s
 async def test_a_word_must_answer_what_the_call_waits_for() -> None:
     @tool(timeout_s=0.02)
     async def pay(amount: int) -> str:
-        """Pay."""
         await asyncio.Event().wait()
         return str(amount)
 
@@ -361,7 +359,6 @@ async def test_a_fork_keeps_the_key_of_a_call_that_was_begun_before_it() -> None
 
     @tool(timeout_s=0.02, probe=was_paid)
     async def pay(amount: int, context: ToolCallContext) -> str:
-        """Pay."""
         keys.append(context.idempotency_key)
         await asyncio.Event().wait()
         return str(amount)
@@ -578,7 +575,6 @@ async def test_a_tool_that_blocks_the_loop_past_its_limit_is_named(
 ) -> None:
     @tool(effect=effect, timeout_s=0.05)
     async def blocks() -> str:
-        """Blocks."""
         threading.Event().wait(0.2)
         return "late"
 
@@ -662,7 +658,6 @@ async def test_the_verdicts_on_many_calls_of_one_reply_let_others_have_their_tur
 
     @tool(effect="read")
     async def look(place: int) -> str:
-        """Look there."""
         nonlocal before_the_first
         before_the_first = before_the_first or turns
         return f"nothing at {place}"

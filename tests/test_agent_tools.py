@@ -48,7 +48,6 @@ class Post:
     def tools(self) -> list[Tool]:
         @tool(effect="communicate", approval=self.approval)
         async def send_mail(to: str, body: str) -> str:
-            """Send a mail."""
             self.sent[f"{to}: {body}"] += 1
             return f"sent to {to}"
 
@@ -232,7 +231,6 @@ async def test_services_of_one_run_reach_the_agents_that_it_asks() -> None:
 
     @tool
     async def note(db: Db) -> str:
-        """Note it."""
         seen.append(db.name)
         return "noted"
 
@@ -276,7 +274,6 @@ async def test_a_limit_of_the_person_counts_over_all_runs(*, outer_first: bool) 
 
     @tool(effect="transact")
     async def pay(recipient: str, amount: float) -> str:
-        """Pay somebody."""
         paid.append((recipient, amount))
         return "paid"
 
@@ -376,7 +373,6 @@ async def test_the_requests_of_a_plan_bind_the_agents_that_its_steps_ask(
 ) -> None:
     @tool(effect="read")
     async def look(name: str) -> str:
-        """Look at it."""
         return name
 
     reader = turns(*(calls(("look", {"name": one})) for one in "xy"), "seen", "no more")
@@ -407,7 +403,6 @@ async def test_agents_that_read_are_asked_side_by_side_and_share_what_is_left() 
 
     @tool(effect="read")
     async def look(name: str) -> str:
-        """Look at it."""
         await together.wait()
         return name
 

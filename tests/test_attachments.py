@@ -36,7 +36,6 @@ SEES = {"images": "yes"}
 
 @tool(effect="read")
 def snapshot() -> list[object]:
-    """Look through the camera."""
     return ["taken at noon", Attachment.from_bytes(PNG, "door.png")]
 
 

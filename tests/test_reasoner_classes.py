@@ -123,7 +123,6 @@ class Payments:
 
         @tool(timeout_s=timeout_s)
         async def pay(amount: int = 0) -> str:
-            """Pay."""
             self.paid.append(amount)
             self.begun.set()
             if len(self.paid) <= hang:
@@ -265,7 +264,6 @@ async def test_a_read_that_was_running_is_cancelled_and_one_cancelled_while_thin
 
     @tool(effect="read")
     async def look() -> str:
-        """Look."""
         begun.set()
         await asyncio.Event().wait()
         return ""
@@ -307,7 +305,6 @@ async def test_what_is_cancelled_before_it_began_leaves_nothing_behind() -> None
 
 @tool
 def send(to: str) -> str:
-    """Send a message."""
     return f"sent to {to}, receipt 7"
 
 
@@ -407,7 +404,6 @@ async def test_wherever_a_process_dies_the_next_attempt_comes_to_the_same_answer
 
     @tool
     def note(text: str) -> str:
-        """Write a note."""
         sent.append(text)
         return "noted"
 

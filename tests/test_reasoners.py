@@ -36,7 +36,6 @@ async def score(name: str) -> int:
 
 @tool(effect="read")
 async def page(url: str) -> str:
-    """Text of a page."""
     return f"{url}: {MARKER}"
 
 

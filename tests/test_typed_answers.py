@@ -62,7 +62,6 @@ SCHEMA: Mapping[str, object] = {"type": "array", "items": {"type": "integer"}, "
 
 @tool(effect="read")
 def distance(city: str) -> str:
-    """How far it is."""
     return f"{city}: 900 km"
 
 
@@ -235,7 +234,6 @@ async def test_a_deliverable_has_the_type_of_its_final_output(reasoner: str) -> 
 async def test_a_finish_tool_of_ones_own_gives_what_was_asked_for() -> None:
     @tool(finish=True, name=FINISH)
     def done(sum: int) -> int:  # noqa: A002  # the field's name
-        """Finish."""
         return sum
 
     schema = {"type": "object", "properties": {"sum": {"type": "integer", "minimum": 9}}, "required": ["sum"]}
@@ -279,7 +277,6 @@ async def test_a_shape_that_leads_to_its_own_root_does_so_wherever_it_is_put(
 def test_what_cannot_work_is_told_before_a_run() -> None:
     @tool(finish=True)
     def done(answer: str) -> str:
-        """Finish."""
         return answer
 
     model = ScriptedModel(["x"])

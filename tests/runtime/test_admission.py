@@ -91,12 +91,10 @@ async def test_a_run_inside_of_a_run_uses_its_place(*, in_thread: bool) -> None:
 
     @tool(effect="read", name="ask")
     async def ask() -> str:
-        """Ask another."""
         return (await agent.run("inner")).answer
 
     @tool(effect="read", name="ask")
     def ask_sync() -> str:
-        """Ask another."""
         return recipe().run_sync("inner").answer
 
     agent = recipe()
@@ -108,7 +106,6 @@ async def test_a_run_inside_of_a_run_uses_its_place(*, in_thread: bool) -> None:
 async def test_a_run_that_waits_for_a_person_holds_no_place() -> None:
     @tool(effect="transact")
     async def pay(to: str) -> str:
-        """Pay somebody."""
         await asyncio.Event().wait()
         return f"paid {to}"
 
@@ -176,7 +173,6 @@ async def test_runs_inside_of_a_run_begin_one_in_each_turn_and_so_many_at_once()
 
     @tool(effect="read")
     async def ask_many() -> int:
-        """Ask many others."""
         return len(await asyncio.gather(*started(agent, *map(str, range(MOST_INSIDE + 50)))))
 
     agent = Agent(FunctionModel(reply), [ask_many], max_concurrent_runs=1)

@@ -111,7 +111,6 @@ def test_a_declaration_that_cannot_be_meant_names_the_tool_and_the_field(file: P
 
 @tool(effect="write", roles={"to": "destination"})
 async def buy(part: str, count: int, to: str = "") -> str:
-    """Buy parts."""
     return f"{count} {part} {to}"
 
 

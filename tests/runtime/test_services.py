@@ -395,7 +395,6 @@ class TestThroughTheFrontDoor:
 
         @tool(effect="read")
         async def look(x: int, db: Db, ctx: ToolCallContext) -> str:
-            """Look it up."""
             ctx.progress("looking", x)
             return f"{x} {ctx.job == ctx.run_id} {ctx.operator} {ctx.deadline_s} {type(db).__name__}"
 
