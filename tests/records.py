@@ -8,8 +8,9 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.loop.replay import replay
 from surefoot.core.loop.slices import request
+from surefoot.testing.models import FunctionModel, Scripted
 from surefoot.types.events import Event
-from surefoot.types.messages import ModelMessage
+from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
 from surefoot.types.moves import Think
 from surefoot.types.ports import JournalStore, Tool
 
@@ -38,6 +39,15 @@ async def until(is_so: Callable[[], object]) -> None:
     async with asyncio.timeout(30):
         while not is_so():  # noqa: ASYNC110  # there is nothing to wait for but that
             await asyncio.sleep(0.01)
+
+
+def turns(*said: Scripted, mode: CallMode = "native", name: str = "test:turns") -> FunctionModel:
+    """A model whose reply depends on the request alone, as a real one's does, so that it goes on after a crash."""
+
+    def reply(request: ModelRequest) -> Scripted:
+        return said[min(sum(message.role == "assistant" for message in request.messages), len(said) - 1)]
+
+    return FunctionModel(reply, modes=(mode,), name=name)
 
 
 def late_first() -> tuple[Tool, list[int]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plan_kit import World, configured, off, retry, script, step, store_of, thinking
-from records import events_of
+from records import events_of, turns
 from surefoot import (
     Agent,
     Budget,
@@ -28,10 +28,10 @@ from surefoot import (
 from surefoot.core.loop.fold import fold
 from surefoot.journal.transfer import lines_of, take_in
 from surefoot.testing.journals import Crash, CrashingStore
-from surefoot.testing.models import FunctionModel, Scripted, calls
+from surefoot.testing.models import Scripted, calls
 from surefoot.testing.world import plan
 from surefoot.types.events import CallEnded, CallStarted, RunStarted
-from surefoot.types.messages import Inside, ModelMessage, ModelRequest, Usage
+from surefoot.types.messages import Inside, ModelMessage, Usage
 from surefoot.types.ports import JournalStore
 from surefoot.types.tools import Approval
 
@@ -57,15 +57,6 @@ class Post:
             return f"{name.lower()}@example.org"
 
         return [send_mail, address_of]
-
-
-def turns(*said: Scripted) -> FunctionModel:
-    """A model whose reply depends on the request alone, as a real one's does; so it goes on after a crash."""
-
-    def reply(request: ModelRequest) -> Scripted:
-        return said[sum(message.role == "assistant" for message in request.messages)]
-
-    return FunctionModel(reply)
 
 
 MAIL = calls(("send_mail", {"to": "ada@example.org", "body": "hello"}))

@@ -1,12 +1,12 @@
 """Mono and dual runs: how they go on, what each role sees, and how they end. Source: spec/reasoners.md, 5 to 8."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from records import events_of, shown_anew
+from records import events_of, shown_anew, turns
 from scenes import Row, Words, play, scenes
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, ToolResult, tool
 from surefoot.core.loop.fold import fold
@@ -16,7 +16,7 @@ from surefoot.runtime.cast import by_role
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.errors import ModelUnreachable, UsageError
-from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, ModelSettings
+from surefoot.types.messages import ModelMessage, ModelRequest, ModelSettings
 from surefoot.types.moves import Think
 from surefoot.types.plan import PlanConfig
 from surefoot.types.ports import JournalStore, Tool
@@ -164,19 +164,6 @@ def test_what_is_set_for_the_model_of_a_run_is_not_sent_to_another_that_judges()
     assert by_role("react", "ollama:a", own, judge="ollama:a")[1]["guard"] == own
 
 
-def knowing(reply: Callable[[int], Scripted], mode: CallMode, name: str) -> FunctionModel:
-    """A model whose reply depends on the request alone, as a real one's does; so it goes on after a crash."""
-
-    def asked(request: ModelRequest) -> Scripted:
-        return reply(sum(1 for message in request.messages if message.role == "assistant"))
-
-    return FunctionModel(asked, modes=(mode,), name=name)
-
-
-def at(*replies: Scripted) -> Callable[[int], Scripted]:
-    return lambda step: replies[min(step, len(replies) - 1)]
-
-
 class Letters(World):
     def tools(self) -> list[Tool]:
         @tool
@@ -196,11 +183,9 @@ def models_of(reasoner: str) -> Models:
     both = calls(("score", {"name": "Alice"}), ("score", {"name": "Bob"}))
     send = calls(("send", {"to": "Ada"}))
     if reasoner == "mono":
-        return {"solo": knowing(at(both, "TASK_DONE", send, DONE), "native", "test:m")}
-    return {
-        "thinker": knowing(at(told("look"), "hm", told("send it"), "TASK_DONE"), "text", "test:thinker"),
-        "actor": knowing(at(both, "90, 81", send, "sent", DONE), "native", "test:actor"),
-    }
+        return {"solo": turns(both, "TASK_DONE", send, DONE)}
+    thinker = turns(told("look"), "hm", told("send it"), "TASK_DONE", mode="text", name="test:thinker")
+    return {"thinker": thinker, "actor": turns(both, "90, 81", send, "sent", DONE, name="test:actor")}
 
 
 def agent_on(store: JournalStore, reasoner: str, world: Letters, models: Models | None = None) -> Agent:
