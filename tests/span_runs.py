@@ -34,14 +34,14 @@ async def delegated(run_id: str, store: JournalStore) -> object:
 
 async def asked(run_id: str, store: JournalStore) -> object:
     """The run of the agent waits for a person, so the outer one goes on in another drive."""
-    agent = desk(asking()[0], store)
+    agent = desk(asking(Post()), store)
     run = await agent.run(TASK, run_id=run_id)
     await agent.approve(run_id, run.waiting[0].id, by="Ada")
     return await agent.resume(run_id)
 
 
 async def waiting(run_id: str, store: JournalStore) -> object:
-    return await desk(asking()[0], store).run(TASK, run_id=run_id)
+    return await desk(asking(Post()), store).run(TASK, run_id=run_id)
 
 
 MAKES: Mapping[str, Make] = {

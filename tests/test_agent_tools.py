@@ -41,22 +41,24 @@ pytestmark = pytest.mark.anyio
 class Post:
     """A post office: what was really sent."""
 
-    def __init__(self, approval: Approval | None = None) -> None:
+    def __init__(self) -> None:
         self.sent: Counter[str] = Counter()
-        self.approval: Approval | None = approval
 
-    def tools(self) -> list[Tool]:
-        @tool(effect="communicate", approval=self.approval)
+    def mail(self, approval: Approval | None = None) -> Tool:
+        @tool(effect="communicate", approval=approval)
         async def send_mail(to: str, body: str) -> str:
             self.sent[f"{to}: {body}"] += 1
             return f"sent to {to}"
 
+        return send_mail
+
+    def tools(self) -> list[Tool]:
         @tool(effect="read")
         async def address_of(name: str) -> str:
             """The address of a person."""
             return f"{name.lower()}@example.org"
 
-        return [send_mail, address_of]
+        return [self.mail(), address_of]
 
 
 MAIL = calls(("send_mail", {"to": "ada@example.org", "body": "hello"}))
@@ -69,10 +71,9 @@ def clerk(post: Post, *said: Scripted, **options: object) -> Agent:
     return Agent(turns(*wanted), tools=post.tools(), **options)  # type: ignore[arg-type]
 
 
-def asking() -> tuple[Agent, Post]:
+def asking(post: Post) -> Agent:
     """A clerk that asks before each mail."""
-    post = Post("always")
-    return clerk(post, MAIL, "sent"), post
+    return Agent(turns(MAIL, "sent"), tools=[post.mail("always")])
 
 
 def desk(inner: Agent, store: JournalStore | None = None, *said: Scripted, **options: object) -> Agent:
@@ -136,8 +137,8 @@ async def test_what_it_uses_counts_for_the_run_that_asks_and_it_gets_what_is_lef
 
 
 async def test_its_questions_wait_in_the_run_that_asks_and_are_answered_there() -> None:
-    (inner, post), store = asking(), MemoryJournal()
-    agent = desk(inner, store)
+    post, store = Post(), MemoryJournal()
+    agent = desk(asking(post), store)
     run = await agent.run(TASK, run_id="r")
     assert (run.status, run.reason, [one.id for one in run.waiting]) == ("paused", "approval", ["1.0/1.0"])
     assert run.waiting[0].arguments == {"to": "ada@example.org", "body": "hello"}
@@ -165,8 +166,8 @@ async def test_a_wrapper_that_catches_errors_catches_no_question() -> None:
             except Exception as error:  # noqa: BLE001
                 return ToolResult(str(error), "error")
 
-    (inner, post), store = asking(), MemoryJournal()
-    agent = desk(inner, store, wrap_tools=[Careful])
+    post, store = Post(), MemoryJournal()
+    agent = desk(asking(post), store, wrap_tools=[Careful])
     run = await agent.run(TASK, run_id="r")
     assert [one.id for one in run.waiting] == ["1.0/1.0"]
     await agent.approve("r.1.0", "1.0", by="Ada")  # in its own run: it is seen when the outer one goes on
@@ -310,8 +311,8 @@ async def test_death_at_any_append_of_either_run_makes_nothing_twice(tmp_path: P
 
 
 async def test_a_cancelled_run_cancels_the_agents_that_it_has_asked() -> None:
-    (inner, post), store = asking(), MemoryJournal()
-    agent = desk(inner, store)
+    post, store = Post(), MemoryJournal()
+    agent = desk(asking(post), store)
     assert (await agent.run(TASK, run_id="r")).status == "paused"
     assert (await agent.cancel("r", by="Ada")).status == "cancelled"
     assert [info.status for info in await store.runs()] == ["cancelled", "cancelled"]
@@ -337,8 +338,8 @@ async def test_a_fork_has_the_run_that_its_parent_had_asked_and_is_exported_with
 
 
 async def test_an_agent_is_a_step_of_a_plan() -> None:
-    inner, post = asking()
-    asked = inner.as_tool("clerk", "Does the mail.")
+    post = Post()
+    asked = asking(post).as_tool("clerk", "Does the mail.")
     steps = plan(step("mail", "clerk", task=TASK), thinking("told", ["mail"], "response"))
     agent = World().agent(script(steps, "all is sent"), more=[asked], config=off())
     run = await agent.run(TASK, run_id="r")

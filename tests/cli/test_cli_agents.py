@@ -8,12 +8,12 @@ from plan_kit import step, thinking
 from surefoot import Agent, SqliteJournal, tool
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.testing.world import plan
-from test_agent_tools import MAIL, TASK, Post, clerk, desk
+from test_agent_tools import TASK, Post, asking, desk
 
 
 def test_a_shell_shows_the_inner_run_and_answers_its_question(tmp_path: Path, surefoot: Command) -> None:
-    post, path = Post("always"), tmp_path / "runs.db"
-    with desk(clerk(post, MAIL, "sent"), SqliteJournal(path)) as agent:
+    post, path = Post(), tmp_path / "runs.db"
+    with desk(asking(post), SqliteJournal(path)) as agent:
         agent.run_sync(TASK, run_id="run")
     at = ("--journal", str(path))
     told = surefoot("show", "run", *at)
@@ -25,7 +25,7 @@ def test_a_shell_shows_the_inner_run_and_answers_its_question(tmp_path: Path, su
     assert "send_mail" in surefoot("show", "run", "--why", "1.0/1.0", *at).out
     assert "1.0/1.0" in surefoot("show", "ru", *at).out  # the inner run does not make the beginning of an id ambiguous
     assert surefoot("approve", "run", "1.0/1.0", "--by", "Ada", "--yes", *at).code == 0
-    with desk(clerk(post, MAIL, "sent"), SqliteJournal(path)) as agent:
+    with desk(asking(post), SqliteJournal(path)) as agent:
         run = agent.resume_sync("run")
     assert (run.status, post.sent.total()) == ("completed", 1)
     for run_id in ("run", "run.1.0"):
