@@ -6,7 +6,7 @@ from typing import Any
 
 import records
 from scenes import Words
-from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, tool
+from surefoot import Agent, Budget, GuardConfig, LoopConfig, MemoryJournal, PlanConfig, Run, StepIterationConfig, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import Planning
 from surefoot.testing.journals import CheckedJournal
@@ -14,10 +14,7 @@ from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel
 from surefoot.testing.world import overall, plan, reflects
 from surefoot.tools.call import OutcomeUnknown, ToolFailed
 from surefoot.types.events import Event
-from surefoot.types.guard import GuardConfig
-from surefoot.types.plan import PlanConfig
 from surefoot.types.ports import JournalStore, Tool
-from surefoot.types.progress import StepIterationConfig
 
 Json = Mapping[str, Any]  # Any: JSON
 Fault = str | Exception | Sequence[str | Exception]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from surefoot import Catalogue, LoopConfig, ModelMessage, NativeCall, Task, ToolResult, ToolSpec, Usage
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.inbox import events_of
 from surefoot.core.loop.moves import announce, next_moves, standing
@@ -28,15 +29,11 @@ from surefoot.runtime.plan import nothing_done
 from surefoot.runtime.start import step_templates
 from surefoot.types import events as e
 from surefoot.types import moves
-from surefoot.types.config import LoopConfig
-from surefoot.types.messages import ModelMessage, NativeCall, Usage
 from surefoot.types.moves import Act, Evaluate, Move, Shortlist, Think, Wait, Within, WorldMove
 from surefoot.types.outcomes import Ask, Cancelled
 from surefoot.types.plan import PlanConfig, ProposalKind
 from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated, StepStarted
 from surefoot.types.reflection import EvaluationResult
-from surefoot.types.task import Task
-from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 from surefoot.types.words import Approve, Refuse
 
 Object = dict[str, object]

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plan_kit import World, events_of, off, script, step
+from surefoot import GuardConfig, Run
 from surefoot.core.loop.replay import replay
-from surefoot.run import Run
 from surefoot.testing.models import Scripted, calls
 from surefoot.testing.world import plan
-from surefoot.types.guard import GuardConfig
 
 pytestmark = pytest.mark.anyio
 

@@ -7,12 +7,11 @@ from types import FrameType
 import pytest
 
 from records import shown_anew
-from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
+from surefoot import Agent, Budget, CallMode, LoopConfig, MemoryJournal, ModelRequest, tool
 from surefoot.core.loop.replay import replay
 from surefoot.core.state.window import message_tokens
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.errors import ModelUnreachable
-from surefoot.types.messages import CallMode, ModelRequest
 
 pytestmark = pytest.mark.anyio
 

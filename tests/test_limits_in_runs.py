@@ -11,13 +11,10 @@ import pytest
 
 from records import events_of
 from scenes import Row, play, scenes, text_of
-from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
+from surefoot import Agent, Budget, CallMode, LoopConfig, MemoryJournal, ModelRequest, Tool, ToolProfile, tool
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.events import CallJudged, Event, ModelReplied, StepLimitReached
-from surefoot.types.messages import CallMode, ModelRequest
-from surefoot.types.ports import Tool
 from surefoot.types.progress import LimitAction, StepIterationConfig
-from surefoot.types.selection import ToolProfile
 
 pytestmark = pytest.mark.anyio
 

@@ -13,16 +13,10 @@ from typing import cast
 
 from cases import each
 from scenes import Row, Words, rows_in, said
-from surefoot import Agent, LoopConfig, tool
-from surefoot.run import Run
+from surefoot import Agent, GuardConfig, LoopConfig, PlanConfig, PlanStep, Run, Task, Tool, ToolFailed, tool
 from surefoot.testing.models import ScriptedModel
-from surefoot.tools.call import ToolFailed
 from surefoot.types.events import CallStarted, Event, InStep
-from surefoot.types.guard import GuardConfig
-from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.plan_events import PlanEdited, StepReflected
-from surefoot.types.ports import Tool
-from surefoot.types.task import Task
 
 EVE = "eve@evil.example"
 ORDER = (

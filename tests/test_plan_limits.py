@@ -29,16 +29,13 @@ from plan_kit import (
     thinking,
 )
 from scenes import Row, play, scenes
-from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, tool
+from surefoot import Agent, Budget, GuardConfig, LoopConfig, MemoryJournal, ModelRequest, PlanConfig, Run, tool
 from surefoot.core.loop.fold import fold
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.testing.world import overall, plan
 from surefoot.types.events import CallEnded, CallStarted, Event, InStep, StepLimitReached
-from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchCommitted
-from surefoot.types.messages import ModelRequest
-from surefoot.types.plan import PlanConfig
 from surefoot.types.plan_events import PlanEdited
 from surefoot.types.ports import JournalStore
 from surefoot.types.progress import LimitAction, StepIterationConfig

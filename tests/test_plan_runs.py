@@ -27,18 +27,15 @@ from plan_kit import (
     thinking,
 )
 from scenes import Row, play, scenes
-from surefoot import Agent, MemoryJournal, Run, tool
+from surefoot import Agent, GuardConfig, MemoryJournal, ModelRequest, Run, Task, tool
 from surefoot.core.loop.fold import fold
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.testing.world import overall, plan
 from surefoot.types.events import CallEnded, InStep
-from surefoot.types.guard import GuardConfig
-from surefoot.types.messages import ModelRequest
 from surefoot.types.plan import ContextDocument, PlanStep, TaskContext
 from surefoot.types.plan_events import ProposalMade
 from surefoot.types.reflection import EvaluationResult, ExecutionContext
-from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
 

@@ -10,19 +10,15 @@ from pathlib import Path
 import pytest
 
 from plan_kit import World, events_of, off, script, step, store_of, thinking
-from surefoot import Agent, MemoryJournal, UsageError, tool
+from surefoot import Agent, ConventionsConfig, GuardConfig, MemoryJournal, ModelRequest, Task, UsageError, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import State
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.testing.world import plan
 from surefoot.tools.call import OutcomeUnknown
-from surefoot.types.guard import GuardConfig
-from surefoot.types.knowledge import ConventionsConfig
-from surefoot.types.messages import ModelRequest
 from surefoot.types.plan import ContextDocument, PlanStep, TaskContext
 from surefoot.types.prehydration import PreHydrationConfig, Resolver
-from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
 

@@ -12,20 +12,17 @@ from cases import cases, each
 from records import events_of
 from scenes import Row, Words, scenes
 from scenes import play as play_row
-from surefoot import Agent, LoopConfig, Run, Task, UsageError, tool
+from surefoot import Agent, GuardConfig, LoopConfig, McpServer, MemoryJournal, Run, Task, Tool, UsageError, tool
 from surefoot.cli.teller import Teller
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import EMPTY, State
-from surefoot.journal.memory import MemoryJournal
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.openai_chat import OpenAIChat
 from surefoot.runtime.offers import bound_tools
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
-from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.offers import listing_of
 from surefoot.types.events import CallEnded, CallJudged, CallStarted, Event, RunStarted
-from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
 from surefoot.types.outcomes import Deny
 from surefoot.types.plan import RESERVED, PlanStep
@@ -36,7 +33,6 @@ from surefoot.types.plan_events import (
     StepSkipped,
     StepStarted,
 )
-from surefoot.types.ports import Tool
 from surefoot.types.prehydration import PreHydrationConfig, Resolver
 
 pytestmark = pytest.mark.anyio

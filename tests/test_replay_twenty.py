@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scenes import Row, config_of, drive, models_of, rows_in
-from surefoot import Agent, Run, SqliteJournal, tool
+from surefoot import Agent, ModelRequest, Run, SqliteJournal, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
 from surefoot.core.state.summary import HEAD_CHARS
@@ -20,7 +20,6 @@ from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types import events
 from surefoot.types.errors import ModelRefused, TraitRefused
-from surefoot.types.messages import ModelRequest
 from surefoot.types.outcomes import Deny
 from surefoot.types.ports import JournalStore, RunSummary, Tool
 

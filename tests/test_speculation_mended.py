@@ -13,20 +13,13 @@ import pytest
 
 from records import events_of
 from staged import EVIL, NO_OPINION, OWN, PAY, WORDS, Seen, World, branch, seen, staged_model, tree
-from surefoot import Agent, LoopConfig
+from surefoot import Agent, Budget, GuardConfig, JournalError, LoopConfig, ModelRequest, PlanStep, Task, tool
 from surefoot.core.state.roles import steps_so_far
 from surefoot.journal.memory import MemoryJournal
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, calls
-from surefoot.tools.function import tool
-from surefoot.types.config import Budget
-from surefoot.types.errors import JournalError
 from surefoot.types.events import CallStarted, ModelReplied
-from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchRejected, HypothesesMade
-from surefoot.types.messages import ModelRequest
-from surefoot.types.plan import PlanStep
-from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
 

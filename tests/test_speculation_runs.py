@@ -34,19 +34,15 @@ from staged import (
 )
 from staged import branch as any_branch
 from staged import seen as seen_of
-from surefoot import Agent, LoopConfig
-from surefoot.journal.memory import MemoryJournal
+from surefoot import Agent, CallMode, LoopConfig, MemoryJournal, ModelRequest, Task, tool
 from surefoot.telling.guard import tree_lines
 from surefoot.telling.why import why
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, calls
-from surefoot.tools.function import tool
 from surefoot.types.errors import ConfigError, ModelUnreachable, UsageError
 from surefoot.types.events import CallEnded, CallJudged, ModelReplied, RunStarted
 from surefoot.types.guard import Condition, GuardConfig, HypothesisBranch, SecurityConstraint
 from surefoot.types.guard_events import BranchCommitted, BranchRejected, HypothesesMade, SpeculationEvent
-from surefoot.types.messages import CallMode, ModelRequest
-from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
 

@@ -9,19 +9,15 @@ from hypothesis import strategies as st
 from desk import MAL, MINE, Desk, mail, pay
 from plan_kit import World, events_of, off, step
 from staged import HEADS, ISOLATED, NO_OPINION, Answer, Seen, branch, seen, staged_model, tree
-from surefoot import Agent, LoopConfig
-from surefoot.journal.memory import MemoryJournal
+from surefoot import Agent, CallMode, GuardConfig, LoopConfig, MemoryJournal, ModelRequest, Task
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.testing.world import plan
 from surefoot.types.events import CallJudged, InStep, ModelReplied
-from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchRejected
-from surefoot.types.messages import CallMode, ModelRequest
 from surefoot.types.outcomes import Deny
 from surefoot.types.plan import PlanStep, StepKind
 from surefoot.types.plan_events import ReasoningStepViolated
-from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
 

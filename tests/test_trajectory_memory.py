@@ -17,24 +17,17 @@ import pytest
 from cases import cases
 from records import events_of
 from staged import EVIL, NO_OPINION, OWN, WORDS, World, recalled, staged_model
-from surefoot import Agent, LoopConfig
+from surefoot import Agent, Catalogue, LoopConfig, PlanStep, Run, SqliteJournal, Task, Tool, tool
 from surefoot.core.loop.trajectory import merge_paths
 from surefoot.core.text.json import pin_of
-from surefoot.journal.sqlite import SqliteJournal
-from surefoot.run import Run
 from surefoot.runtime.trajectories import PATHS, Trajectories
 from surefoot.testing.models import calls
-from surefoot.tools.function import tool
 from surefoot.types.errors import JournalError, ModelError, ModelUnreachable
 from surefoot.types.events import CallJudged, Event
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint, VerifiedPath
 from surefoot.types.guard_events import BranchRejected, HypothesesMade
-from surefoot.types.plan import PlanStep
-from surefoot.types.ports import Tool
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.rules import StandingRule
-from surefoot.types.task import Task
-from surefoot.types.tools import Catalogue
 
 pytestmark = pytest.mark.anyio
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import cases
+from surefoot import Catalogue, LoopConfig, Task, ToolResult, ToolSpec
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.slices import request
 from surefoot.core.parse.frames import plain
@@ -18,12 +19,9 @@ from surefoot.core.view.request import form_of
 from surefoot.core.view.turns import turn_messages
 from surefoot.runtime.cast import chosen_templates
 from surefoot.types import events as e
-from surefoot.types.config import LoopConfig
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, NativeCall, Usage
 from surefoot.types.moves import Think
 from surefoot.types.reply import Parsed, ParsedCall
-from surefoot.types.task import Task
-from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 TOOLS = Catalogue((ToolSpec("look", "Look it up.", {"type": "object"}, effect="read"),))
 NO_USAGE = Usage()

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import cases
+from surefoot import Catalogue, NativeCall, ToolSpec
 from surefoot.core.parse.reply import instruction_schema, read_instruction
 from surefoot.core.parse.validate import validate
-from surefoot.types.messages import NativeCall
 from surefoot.types.reply import Instruction
-from surefoot.types.tools import Catalogue, ToolSpec
 
 CALL = '<function_call>{"name": "look", "args": {}}</function_call>'
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}

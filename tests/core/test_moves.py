@@ -15,15 +15,14 @@ from typing import Any
 
 from cases import each
 from scenes import Row, config_of
+from surefoot import Catalogue, ModelMessage, NativeCall, ToolResult, ToolSpec, Usage
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import announce, durability, next_moves, standing
 from surefoot.core.state.state import EMPTY, State
 from surefoot.types import events as ev
-from surefoot.types.messages import ModelMessage, NativeCall, Usage
 from surefoot.types.moves import Act, Move, Probe, Record, Think
 from surefoot.types.outcomes import Allow, Ask, Cancelled, Completed, CompletedPartial, Decision, Deny, Ending
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
-from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 ANY = {"type": "object"}
 TOOLS = Catalogue((

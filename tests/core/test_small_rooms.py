@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from cases import cases
+from surefoot import Budget, Catalogue, ConfigError, LoopConfig, Task, ToolResult, ToolSpec
 from surefoot.core.guard.judge import judge
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
@@ -16,13 +17,9 @@ from surefoot.core.view.shape import name_schema, step_schema
 from surefoot.core.view.turns import check_template, split_template
 from surefoot.runtime.cast import chosen_templates
 from surefoot.types import events as e
-from surefoot.types.config import Budget, LoopConfig
-from surefoot.types.errors import ConfigError
 from surefoot.types.messages import CallMode, ModelMessage, NativeCall, Usage
 from surefoot.types.outcomes import Allow, Ask, Completed, Decision, Deny
 from surefoot.types.reply import Parsed, ParsedCall
-from surefoot.types.task import Task
-from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 TOOLS = Catalogue(
     (ToolSpec("look", "Look.", {"type": "object", "properties": {"q": {"type": "string"}}}, effect="read"),)

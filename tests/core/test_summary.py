@@ -4,13 +4,12 @@ from functools import reduce
 
 import pytest
 
+from surefoot import Catalogue, Task
 from surefoot.core.state.summary import head, is_word, summarise
 from surefoot.types import events
 from surefoot.types.outcomes import Allow, Ask, Cancelled, Completed, Stopped
 from surefoot.types.plan_events import PlanSigned
 from surefoot.types.ports import NO_RECORDS, RunSummary
-from surefoot.types.task import Task
-from surefoot.types.tools import Catalogue
 
 STARTED = events.RunStarted("r1", Task("Sum it up."), {"solo": events.Speaker("test:one")}, Catalogue(()), {})
 

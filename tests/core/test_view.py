@@ -6,6 +6,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surefoot import Attachment, CallMode, Catalogue, ModelMessage, NativeCall, Task, ToolResult, ToolSpec
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import announce, next_moves
 from surefoot.core.loop.slices import request
@@ -15,13 +16,9 @@ from surefoot.core.state.turn import changed
 from surefoot.core.view.observations import render_result
 from surefoot.runtime.cast import chosen_templates
 from surefoot.types import events as e
-from surefoot.types.attachments import Attachment
-from surefoot.types.messages import CallMode, ModelMessage, NativeCall
 from surefoot.types.moves import Act, Think
 from surefoot.types.outcomes import Deny
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
-from surefoot.types.task import Task
-from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 ANY = {"type": "object", "properties": {"q": {"type": "integer"}}}
 TOOLS = Catalogue((ToolSpec("look", "Look it up.", ANY, effect="read"), ToolSpec("send", "Send it.", ANY)))

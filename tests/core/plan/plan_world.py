@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from surefoot import Attachment, Catalogue, LoopConfig, Task, ToolSpec
 from surefoot.core.plan.child import loops_of
 from surefoot.core.plan.edits import laid_out
 from surefoot.core.state.plans import Escalation, Shortlist, StepRecord
 from surefoot.core.state.state import EMPTY, Planning, SpeakerState, State
 from surefoot.core.state.turn import changed
 from surefoot.types import reflection
-from surefoot.types.attachments import Attachment
-from surefoot.types.config import LoopConfig
 from surefoot.types.plan import (
     ContextDocument,
     Plan,
@@ -24,8 +23,6 @@ from surefoot.types.plan import (
     TaskContext,
 )
 from surefoot.types.plan_events import ProposalRefused, RunReflected, StepReflected
-from surefoot.types.task import Task
-from surefoot.types.tools import Catalogue, ToolSpec
 
 
 def kept(name: str) -> str:

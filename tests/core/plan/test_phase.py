@@ -7,22 +7,15 @@ from typing import Any
 import pytest
 
 from cases import each
-from surefoot.agent import Agent
+from surefoot import Agent, GuardConfig, LimitAction, LoopConfig, PlanConfig, Run, StepIterationConfig, ToolResult, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import RunPhase, phase_of, status_of
 from surefoot.core.state.state import EMPTY, State
-from surefoot.run import Run
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.testing.world import overall, plan, reflects, step
 from surefoot.tools.call import OutcomeUnknown, ToolFailed
-from surefoot.tools.function import tool
-from surefoot.types.config import LoopConfig
 from surefoot.types.events import CallEnded, Event, InStep
-from surefoot.types.guard import GuardConfig
-from surefoot.types.plan import PlanConfig
-from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.rules import Rule, When
-from surefoot.types.tools import ToolResult
 
 Json = dict[str, object]
 

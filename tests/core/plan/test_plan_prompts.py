@@ -25,6 +25,7 @@ from plan_world import (
 )
 
 from cases import each
+from surefoot import Attachment, Task
 from surefoot.core.parse.frames import nonce_of
 from surefoot.core.plan.choose import EMPTY_SELECTION
 from surefoot.core.plan.history import FAULTS, NO_GUIDANCE, REFUSALS, fault_words, guidance_text, refusal_words
@@ -39,10 +40,8 @@ from surefoot.core.state.state import Planning
 from surefoot.core.state.turn import changed
 from surefoot.prompts.load import template
 from surefoot.types import reflection
-from surefoot.types.attachments import Attachment
 from surefoot.types.plan import ProposalKind, StepKind, TaskContext
 from surefoot.types.plan_events import ProposalRefused
-from surefoot.types.task import Task
 
 BARE = Task("Average the column t of log.csv and post it to #lab.")
 

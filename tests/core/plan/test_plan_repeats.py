@@ -29,6 +29,7 @@ from plan_kit import (
     suggested,
 )
 from scenes import Row, play, scenes
+from surefoot import Catalogue, GuardConfig, ToolSpec
 from surefoot.core.plan.accept import MOST_FAULTS, draft_faults, faults_text, plan_given
 from surefoot.core.plan.choose import selection_given
 from surefoot.core.plan.edits import edit_of
@@ -43,11 +44,9 @@ from surefoot.core.state.turn import changed
 from surefoot.core.text.json import as_object
 from surefoot.testing.world import plan
 from surefoot.types.events import ToolsSelected
-from surefoot.types.guard import GuardConfig
 from surefoot.types.plan import RESERVED_IDS, PlanConfig, PlanStep, ProposalKind
 from surefoot.types.plan_events import ProposalRefused
 from surefoot.types.reflection import ReplanFromStep, SkipSteps
-from surefoot.types.tools import Catalogue, ToolSpec
 
 pytestmark = pytest.mark.anyio
 
