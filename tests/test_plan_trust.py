@@ -114,16 +114,6 @@ async def test_what_a_model_read_in_the_words_outlives_a_note_and_the_note_is_re
     assert [one.condition.forbidden_targets for one in limits] == [("Carol Smith",)] * 2  # by rules and by the model
 
 
-async def test_a_planned_call_that_a_person_allowed_replays_as_it_was() -> None:
-    world = World()
-    agent = world.agent(plan(step("x", "send", to="eve@x.org", text="hi")), config=off(guard=GuardConfig()))
-    run = await agent.run("send hi to everybody", run_id="r")
-    assert (run.status, run.reason) == ("paused", "approval")
-    await agent.approve("r", run.waiting[0].id, by="Ada")
-    assert ((await agent.resume("r")).status, world.ran) == ("completed", ["send eve@x.org hi"])
-    await events_of(agent)
-
-
 async def test_a_limit_in_the_words_bars_no_plan_from_what_keeps_it() -> None:
     paid: list[float] = []
 
