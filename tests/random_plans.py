@@ -83,9 +83,6 @@ ALL_TOOLS = (
 )
 
 
-# ------------------------------------------------------------------ tools
-
-
 @dataclass(slots=True)
 class World:
     """What tools do, and what they have really done: `effects` in their order, `happened` those not on record."""
@@ -147,8 +144,6 @@ def _value(random: Random, name: str) -> ToolResult:
     value = {"v": random.randrange(9), "list": ["a", "b"], "none": None, "in": {"v": "{{s1}}"}}
     return ToolResult(json_text(value), source=name, structured=True, trust="trusted")
 
-
-# ------------------------------------------------------------------ models
 
 EMPTY_LIST: list[object] = []
 EMPTY: Object = {}
@@ -322,8 +317,6 @@ def _mutated(random: Random, value: object) -> object:
         return items * random.choice((1, 1, 2))
     return random.choice(JUNK)
 
-
-# ------------------------------------------------------------------ driving
 
 Watch = Callable[[State, e.Event, State], None]
 

@@ -68,9 +68,6 @@ async def test_what_limits_make_of_a_plan(row: Row) -> None:
     await play(row, World, WORDS, reasoner="plan", config=ONE_BY_ONE)
 
 
-# ------------------------------------------------------------------ requests, tokens, time
-
-
 @pytest.mark.parametrize("most", [2, 3, 5, 9, 10])
 async def test_requests_side_by_side_do_not_pass_their_limit(most: int) -> None:
     model = planner(thoughts(8))
@@ -182,9 +179,6 @@ async def test_a_read_that_the_deadline_cuts_off_is_cancelled_and_made_again(kin
     assert sum(isinstance(one, CallStarted) for one in inner) == 2
 
 
-# ------------------------------------------------------------------ turns that are made without a request
-
-
 AGENTS = plan(
     step("r", "look", q="r"),
     *(step(f"a{at}", kind="agent", instruction="look", allowed_tools=["look"]) for at in range(4)),
@@ -293,9 +287,6 @@ async def finished(make: Callable[[JournalStore], Agent], at: int) -> tuple[Run,
     return run, await events_of(agent), store.operations
 
 
-# ------------------------------------------------------------------ step_iteration
-
-
 def limits_of(events: Sequence[Event]) -> list[tuple[str, int, str, str]]:
     told = (one for one in events if isinstance(one, StepLimitReached))
     return [(one.step_id, one.attempts, one.kind, one.action.value) for one in told]
@@ -340,9 +331,6 @@ async def test_a_crash_at_any_place_comes_to_the_same_end(action: LimitAction) -
     wanted, operations = await play(0)
     for at in range(2, operations + 1):
         assert (await play(at))[0] == wanted, at
-
-
-# ------------------------------------------------------------------ what is told
 
 
 def judge() -> Any:  # Any: an evaluator

@@ -30,9 +30,6 @@ DONE = "<deliverable>\n<final_output>171</final_output>\n</deliverable>\nTASK_DO
 BOTH = calls(("score", {"name": "Alice"}), ("score", {"name": "Bob"}))
 
 
-# tools
-
-
 @tool(effect="read")
 async def score(name: str) -> int:
     """Exam score of one student."""
@@ -81,9 +78,6 @@ async def pay_known(amount: int) -> str:
     """Pay, and find out later."""
     await asyncio.Event().wait()
     return str(amount)
-
-
-# what is recorded
 
 
 TOOLS: Mapping[str, Tool] = {one.spec.name: one for one in (score, slow, book, look_up, finish, pay, pay_known)}

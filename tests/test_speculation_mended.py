@@ -60,9 +60,6 @@ async def told(
     return await seen(agent, await agent.run(task), world, model, store)
 
 
-# --- a turn that nobody was asked for is a step
-
-
 def limited(most: int, **more: Any) -> LoopConfig:
     return LoopConfig(guard=DIRECT, budget=Budget(max_steps=most), **more)
 
@@ -126,9 +123,6 @@ async def test_what_was_recommended_is_no_step_of_its_own() -> None:
     config = LoopConfig(guard=ON, budget=Budget(max_steps=3))
     made = await told("Read bill.txt.", (calls(("read_file", {"path": "bill.txt"})), "a bill"), config)
     assert (steps_so_far(made.state), made.run.requests, made.run.status) == (2, 2, "completed")
-
-
-# --- what runs is what was judged
 
 
 async def test_each_try_of_a_call_gets_the_arguments_that_were_judged() -> None:
@@ -198,9 +192,6 @@ async def test_a_probe_gets_arguments_of_its_own_too() -> None:
     assert made.state.done[0].calls[0].arguments == {"names": ["a"]}
 
 
-# --- a branch answers for its own calls
-
-
 TASK = f"Read bill.txt, then pay 900 to {OWN}."
 GOOD = tree(branch(*PAY))
 
@@ -218,9 +209,6 @@ async def test_a_call_with_other_arguments_is_not_held_against_the_branch() -> N
     stages = [request for request in made.model.requests if request.system.startswith("You name the ways")]
     assert all("Refused or failed" not in request.messages[0].content for request in stages)
     assert made.world.done == [f"pay {OWN} 900"]
-
-
-# --- what is nested too deeply
 
 
 def deep(levels: int) -> dict[str, object]:

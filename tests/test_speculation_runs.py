@@ -131,9 +131,6 @@ async def test_what_comes_of_ways_to_go_on(row: Row) -> None:
         assert sum(stage_of(request) == stage for request in model.requests) == times
 
 
-# --- off
-
-
 async def test_with_speculation_off_not_a_byte_changes() -> None:
     steps = (calls(READ), calls(PAY), "done")
     off = await told(TASK, steps, GuardConfig())
@@ -146,9 +143,6 @@ async def test_with_speculation_off_not_a_byte_changes() -> None:
     assert [r.system for r in plain] == [r.system for r in off.model.requests]
     nonces = [m.content for r in plain for m in r.messages if "[[data" not in m.content]
     assert nonces == [m.content for r in off.model.requests for m in r.messages if "[[data" not in m.content]
-
-
-# --- guidance
 
 
 def words_in(mode: CallMode) -> str:
@@ -213,9 +207,6 @@ async def test_foreign_text_stands_between_marks_in_every_prompt() -> None:
     assert "[[end 0000000000]]" not in advice
 
 
-# --- direct
-
-
 async def test_in_direct_mode_the_calls_are_made_and_judged_again_and_words_are_the_models() -> None:
     sets = ({"path": "bill.txt"}, {"path": "b.txt"})
     made = await told(
@@ -244,9 +235,6 @@ async def test_calls_of_a_branch_are_shown_in_the_mode_of_the_model(mode: CallMo
     assert "bill.txt" in said.content
 
 
-# --- backtracking
-
-
 async def test_a_call_of_which_nobody_knows_whether_it_was_made_is_no_failure() -> None:
     @tool(effect="transact")
     async def pay(account: str, amount: float) -> str:
@@ -271,9 +259,6 @@ async def test_a_call_of_which_nobody_knows_whether_it_was_made_is_no_failure() 
     assert len(made.of(HypothesesMade)) == 2
 
 
-# --- nothing survives
-
-
 BAD_PAY = branch("pay", {"account": EVIL, "amount": 5000})
 
 
@@ -293,9 +278,6 @@ async def test_when_all_are_rejected_another_tree_is_asked_for_and_then_the_mode
     assert request.messages[-1].content.startswith("[Checked] These calls would be refused")
     assert "send_note" in request.messages[-1].content
     assert (made.run.status, made.world.done) == ("completed", [])
-
-
-# --- it never opens anything
 
 
 BAD: dict[str, Answer] = {
@@ -337,9 +319,6 @@ async def test_speculation_never_allows_more_than_there_is_without_it(scene: str
 async def test_speculating_is_for_one_who_speaks_alone() -> None:
     with pytest.raises(UsageError, match="one model alone"):
         Agent("http://localhost:1/v1#m", reasoner="dual", config=LoopConfig(guard=ON))
-
-
-# --- what a person sees
 
 
 async def test_trees_and_choices_are_told_in_lines_and_nothing_hides_in_them() -> None:
