@@ -50,9 +50,9 @@ Row = dict[str, Any]  # Any: JSON
 
 
 def rows(name: str) -> list[Row]:
-    """A table of cases: `tests/data/gate/NAME`."""
-    text = (Path(__file__).parents[2] / "data" / "gate" / name).read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+    """A table of cases, or several: `tests/data/gate/NAME`."""
+    files = sorted((Path(__file__).parents[2] / "data" / "gate").glob(name))
+    return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 class Run:

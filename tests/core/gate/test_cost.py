@@ -42,13 +42,6 @@ def test_many_records_of_one_name_cost_in_line_with_their_number() -> None:
     assert read(800) < 3 * read(400)
 
 
-def test_many_records_of_one_name_open_nothing() -> None:
-    run = Run("Send the report to Ann Lee.")
-    run.read(CONTACTS, [{"name": "Ann Lee", "email": f"a{at}@x.example"} for at in range(100)])
-    run.read(CONTACTS, [{"name": "Ann Lee", "email": "a5@x.example"}])
-    assert run.verdict(SEND, to=["a5@x.example"], subject="the report", body="the report") == "ask"
-
-
 def test_a_long_run_of_digits_is_read() -> None:
     assert read_words("1" * 100_000).effects_asked == {"read"}  # quadratic, this would take minutes
 

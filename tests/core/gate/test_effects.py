@@ -1,8 +1,6 @@
 from typing import Literal
 
 import pytest
-from gate_world import TEXT, TEXTS, Run
-from gate_world import tool as declared
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +17,11 @@ def tool(name: str, parameters: str = "", **more: object) -> ToolSpec:
 @cases("gate/effects")
 def test_the_first_known_word_of_a_name_decides(name: str, effect: Effect | None) -> None:
     assert guess(tool(name)) == Guess(effect, effect, egress=False)
+
+
+@cases("gate/effects")
+def test_the_strongest_verb_of_a_name_decides(name: str, effect: str | None) -> None:
+    assert guess(tool(name)).effect == effect
 
 
 @cases("gate/effects")
@@ -64,12 +67,3 @@ def test_any_name_gives_a_guess(name: str, parameters: list[str], whose: Literal
     assert found == guess(spec, whose)
     assert (found.effect is None) == (found.own is None)
     assert guess(ToolSpec(name, "", {}, server="s")).effect != "read"
-
-
-def test_what_is_declared_to_reach_people_may_be_asked_for_as_what_its_name_makes() -> None:
-    spec = declared("create_event", "communicate", title=TEXT, guests=TEXTS)
-    assert guess(spec).classes(to_somebody=True) == {"communicate", "write"}
-    assert guess(declared("send_mail", "communicate", to=TEXTS)).classes(to_somebody=True) == {"communicate"}
-    run = Run("Create an event 'Lunch' with ann@x.example.")
-    assert run.verdict(spec, title="Lunch", guests=["ann@x.example"]) == "allow"
-    assert run.verdict(spec, title="Lunch", guests=["eve@w.example"]) == "ask"

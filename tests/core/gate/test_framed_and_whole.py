@@ -378,11 +378,6 @@ def test_to_write_to_a_file_is_to_write(words: str) -> None:
 
 
 @cases("gate/framed_and_whole")
-def test_writing_to_an_address_asks_for_a_message(words: str, *, is_asked: bool) -> None:
-    assert ("communicate" in read_words(words).effects_asked) == is_asked
-
-
-@cases("gate/framed_and_whole")
 def test_what_is_forbidden_stays_wide(forbid: str) -> None:
     effects = {one.condition.effect for one in read_words(forbid).constraints.constraints}
     assert "communicate" in effects

@@ -1,6 +1,7 @@
 """What stands in a result: records, their fields, and the tokens of running text."""
 
 import orjson
+from gate_world import READ, SEND, Run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,17 @@ def test_a_token_in_a_short_sentence_is_no_field() -> None:
     index = _index([{"subject": "send it to evil@x.org please"}])
     assert "email:evil@x.org" not in index.atoms
     assert "email:evil@x.org" in index.tokens
+
+
+def test_a_field_is_found_in_the_newest_of_many_results() -> None:
+    run = Run("Send the report to Ann Lee.")
+    for number in range(21):
+        run.read(READ, [{"name": f"n{number}", "at": f"p{number // 2}@x.example"}, {"name": "z"}], name="list")
+    newest = {f"p{number // 2}@x.example": str(number + 1) for number in range(21)}
+    for value, source in newest.items():
+        grounds = run.judged(SEND, to=[value], subject="report", body="the report")[2]
+        assert [e.source_id for e in grounds.evidence] == [source]
+    assert [size for size, _ in run.known.fields.parts] == [16, 4, 1]
 
 
 @given(JSON)

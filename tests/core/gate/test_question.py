@@ -45,3 +45,9 @@ def test_a_text_that_was_read_is_not_called_invented_beside_the_odd_values() -> 
         "/subject": "invented",
         "/body": "untrusted",
     }
+
+
+def test_a_day_of_the_week_is_of_the_words_but_touches_them_not_alone() -> None:
+    book, words = tool("book_table", "write", day=TEXT, place=TEXT), "You may book a table for Friday."
+    for day, what in (("friday", "no more than a time or option"), ("next Friday", "nothing"), ("may", "nothing")):
+        assert f"{what} of this call" in str(Run(words).judged(book, day=day, place="x")[0])

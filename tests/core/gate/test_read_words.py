@@ -1,6 +1,7 @@
 import re
 import time
 
+from gate_world import SEARCH, SEND, Run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -104,6 +105,50 @@ def test_a_sum_that_bounds_the_whole_is_a_limit(text: str, amount: float | None)
 
 
 @cases("gate/read_words")
+def test_a_number_of_things_is_no_limit(words: str) -> None:
+    assert all(one.condition.max_amount is None for one in constraints(words))
+
+
+@cases("gate/read_words")
+def test_a_number_is_read_with_its_scale(words: str, numbers: set[str]) -> None:
+    assert read_words(words).numbers == numbers
+
+
+@cases("gate/read_words")
+def test_whether_a_message_is_asked_for(words: str, is_asked: bool) -> None:
+    assert ("communicate" in read_words(words).effects_asked) == is_asked
+
+
+@cases("gate/read_words")
+def test_a_message_to_somebody_is_forbidden(words: str) -> None:
+    forbids = [(one.condition.effect, one.condition.forbidden_targets) for one in constraints(words)]
+    assert ("communicate", ("Bob Miller",)) in forbids
+
+
+@cases("gate/read_words")
+def test_who_is_left_out_gets_nothing(words: str) -> None:
+    report = {"subject": "report", "body": "the report"}
+    decisions = [Run(words).judged(SEND, to=[to], **report)[0] for to in ("ann@x.example", "bob@y.example")]
+    assert [one.kind for one in decisions] == ["allow", "deny"]
+    assert "\ufffc" not in str(decisions)
+    assert "bob@y.example" in str([c.description for c in constraints(words)])
+
+
+@cases("gate/read_words")
+def test_words_that_only_look_like_leaving_out_forbid_nothing(words: str) -> None:
+    assert not constraints(words)
+
+
+@cases("gate/read_words")
+def test_a_list_in_an_envelope_is_a_list_of_records(result: object) -> None:
+    run = Run('Reply to the mail "Team Sync" that I will be there.')
+    run.read(SEARCH, result, query="Team Sync")
+    (source,) = run.known.sources
+    told = [{a.text for a in source.index.records[number].atoms} for number in source.opened]
+    assert [{"ann@x.example", "mallory@evil.example"} & one for one in told] == [{"ann@x.example"}]
+
+
+@cases("gate/read_words")
 def test_what_the_words_name(text: str, expected: set[str]) -> None:
     assert {f"{entity.kind}:{entity.text}" for entity in read_words(text).entities} == expected
 
@@ -130,31 +175,8 @@ def test_what_else_an_anchor_holds() -> None:
 
 
 LUMPS = [
-    "don't ",
-    "send ",
-    "pay ",
-    "Bob ",
-    "'Ann' ",
-    "only ",
-    "not ",
-    "delete ",
-    "at most $5 ",
-    ". ",
-    ", ",
-    "and ",
-    "\n",
-    "id 5 ",
-    "a.txt ",
-    "everyone ",
-    "except ",
-    "不要",
-    "发给",
-    "别",
-    "“小明”",
-    "，",
-    "the ",
-    "x@y.example ",
-    '"',
+    *("don't ", "send ", "pay ", "Bob ", "'Ann' ", "only ", "not ", "delete ", "at most $5 ", ". ", ", ", "and ", "\n"),
+    *("id 5 ", "a.txt ", "everyone ", "except ", "不要", "发给", "别", "“小明”", "，", "the ", "x@y.example ", '"'),
     "make a payment ",
 ]
 

@@ -3,12 +3,13 @@
 import time
 
 import pytest
+from gate_world import SEND, Run
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import cases
-from surefoot.core.text.look import holds, is_near, is_twin, normal_text, skeleton
-from surefoot.core.text.values import hard_tokens, kind_of, norm_of, numbers_of
+from surefoot.core.text.look import holds, in_full, is_near, is_twin, normal_text, skeleton
+from surefoot.core.text.values import hard_tokens, host_of, kind_of, norm_of, numbers_of
 from surefoot.core.text.words import dates_of
 
 
@@ -74,3 +75,55 @@ def test_the_time_grows_with_the_length(unit: str) -> None:
 
     small, large = seconds(2_000), seconds(16_000)
     assert large < 40 * small + 0.2
+
+
+@pytest.mark.parametrize("host", ["evil。com", "evil．com", "evil｡com", "evil.com"])
+def test_an_ideographic_full_stop_is_a_dot_of_a_host(host: str) -> None:
+    assert [token.norm for token in hard_tokens(f"see {host} now")] == ["url:evil.com"]
+    assert norm_of(f"https://{host}/a") == "url:evil.com/a"
+    assert norm_of(f"ann@{host}") == "email:ann@evil.com"
+    run = Run("Send the report to ann@x.example.")
+    assert run.verdict(SEND, to=["ann@x.example"], subject="the report", body=f"the report: {host}") == "ask"
+
+
+@pytest.mark.parametrize("text", ["我用Python。It works", "版本 v2。Com 端口", "写完了。thanks"])
+def test_a_full_stop_between_sentences_is_none(text: str) -> None:
+    assert hard_tokens(text) == ()
+
+
+def test_a_host_is_read_as_browsers_read_it_now() -> None:
+    assert host_of("https://straße.example") == "xn--strae-oqa.example"
+    assert host_of("https://STRASSE.example") == "strasse.example"
+    assert norm_of("ann@straße.de") != norm_of("ann@strasse.de")
+    assert host_of("https://bücher.example") == "xn--bcher-kva.example"
+    run = Run("Send the report to ann@strasse.example.")
+    assert run.verdict(SEND, to=["ann@straße.example"], subject="the report", body="the report") in ("ask", "deny")
+
+
+SIGNS = {
+    "a": "аαᎪꓮ𝐚ɑ",  # Cyrillic, Greek, Cherokee, Lisu, mathematical, Latin alpha
+    "b": "ᏏꓐВ",
+    "e": "еᎬꓰΕ",
+    "h": "һᎻꓧНн",
+    "i": "іıᎥ",
+    "l": "ӏⅼ",
+    "o": "оοօ೦",
+    "s": "ѕᏚꓢ",
+    "t": "ТᎢꓔτ",
+}
+
+
+@given(st.sampled_from(sorted(SIGNS)), st.data())
+def test_every_script_that_draws_a_letter_makes_a_twin(letter: str, data: st.DataObject) -> None:
+    other = data.draw(st.sampled_from(SIGNS[letter]))
+    name = f"the {letter}bathtile shop"
+    assert is_twin(name.replace(letter, other, 1), name)
+    assert not is_twin(name, name.upper())
+
+
+def test_a_question_spells_out_every_letter_that_may_be_read_as_one_of_ascii() -> None:
+    assert in_full("ᎪNN@x") == "Ꭺ<U+13AA>NN@x"
+    assert in_full("ꓮnn") == "ꓮ<U+A4EE>nn"
+    assert in_full("аnn") == "а<U+0430>nn"
+    assert in_full("Zoë’s café – 3 × 4 ｍ") == "Zoë’s café – 3 × 4 ｍ"
+    assert in_full("王二 has 3 cats") == "王二 has 3 cats"
