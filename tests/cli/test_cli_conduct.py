@@ -14,6 +14,7 @@ from typing import Any, cast  # Any: JSON
 import pytest
 from anyio.from_thread import start_blocking_portal
 from cli_world import SCORES, Command, Json, calls, chat_server, clean_environment, offered, run_id_in, says, texts
+from lab_world import lab
 
 from cases import rows
 from processes import COMMAND
@@ -32,6 +33,8 @@ def spoken(one: Any) -> Json | int:  # Any: JSON
 def test_what_a_person_sees_of_runs(surefoot: Command, tmp_path: Path, case: Mapping[str, Any]) -> None:
     """One command after another, with MODEL for the scripted one and RUN for the id of the first run."""
     run_id = ""
+    if "lab" in case:
+        lab(tmp_path)
     with chat_server(*map(spoken, case["script"])) as chat:
 
         def meant(text: str) -> str:

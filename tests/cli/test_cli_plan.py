@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 from cli_world import Command, Json, chat_server, run_id_in, says, typed
-from lab_world import REPAIRED, STEPS, lab, plan, planned, reflects, resumed
+from lab_world import REPAIRED, STEPS, lab, plan, planned, resumed
 
 from cases import cases
 from surefoot.cli.conduct import answer_on
@@ -139,75 +139,6 @@ def test_a_call_of_a_step_is_explained_and_approved(surefoot: Command, asked: st
     assert "allow, by Ada" in surefoot("show", asked, "--why", "p.1").out
 
 
-@pytest.mark.usefixtures("folder")
-def test_a_plan_is_signed_and_runs(surefoot: Command) -> None:
-    first = planned(surefoot, plan(STEPS[0]), options=("--approve-plan", "first"))
-    assert first.code == 6
-    run_id = run_id_in(first.err)
-    assert f"surefoot approve {run_id} plan --by NAME" in first.err
-    told = surefoot("approve", run_id, "plan", "--by", "Ada")
-    shown = "plan v1 is to be signed before it runs\n  the mean, posted\n  r  read_csv  log.csv\n"
-    assert told.out.startswith(f"{shown}allowed by Ada: the plan\n")
-    assert surefoot("approve", run_id, "plan", "--by", "Ada").err.endswith(": no plan waits to be signed\n")
-    assert resumed(surefoot, run_id, says("Read.")).out == "Read.\n"
-    assert "plan v1 signed by Ada" in surefoot("show", run_id).out
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_plan_is_rejected(surefoot: Command) -> None:
-    run_id = run_id_in(planned(surefoot, plan(STEPS[0]), options=("--approve-plan", "every")).err)
-    assert surefoot("approve", run_id, "plan", "--deny", "--by", "Ada").code == 0
-    done = resumed(surefoot, run_id)
-    assert done.code == 4
-    assert "stopped (plan_rejected)" in done.err
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_note_asks_for_another_plan_which_is_signed_too(surefoot: Command) -> None:
-    run_id = run_id_in(planned(surefoot, plan(*STEPS), options=("--approve-plan", "first")).err)
-    assert surefoot("approve", run_id, "plan", "--deny", "--note", "别发布", "--by", "Ada").code == 0
-    with chat_server(plan(STEPS[0], description="read only")) as chat:
-        again = surefoot("resume", run_id, "--model", chat.model)
-    assert "别发布" in json.dumps(chat.bodies[0], ensure_ascii=False)
-    assert again.code == 6
-    assert "  read only" in surefoot("approve", run_id, "plan", "--by", "Ada").out
-    assert "plan v1 sent back by Ada: 别发布" in surefoot("show", run_id).out
-
-
-VOID: Json = {"step_id": "v", "tool_id": "post", "parameters": {"channel": "#void", "text": "x"}, "dependencies": []}
-NEXT: Json = {**VOID, "step_id": "w", "parameters": {"channel": "#lab", "text": "{{v.receipt}}"}, "dependencies": ["v"]}
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_doubt_about_a_step_is_settled_by_a_person(surefoot: Command) -> None:
-    done = planned(surefoot, plan(VOID, NEXT))
-    run_id = run_id_in(done.err)
-    assert done.code == 6
-    assert "--outcome abandon --by NAME" in done.err
-    assert "! v  post  #void text=x" in surefoot("show", run_id).out
-    assert surefoot("approve", run_id, "v.1", "--outcome", "done", "--yes", "--by", "Ada").code == 2
-    assert surefoot("approve", run_id, "v.1", "--outcome", "abandon", "--result", "1", "--by", "Ada").code == 2
-    settled = surefoot("approve", run_id, "v.1", "--outcome", "done", "--result", '{"receipt": "R-7"}', "--by", "Ada")
-    assert settled.code == 0, settled.err
-    assert resumed(surefoot, run_id, says("Posted.")).code == 0
-    assert "✓ v  post  #void text=x" in surefoot("show", run_id).out
-    assert '"text":"R-7"' in surefoot("show", run_id, "--json").out
-
-
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    ("outcome", "said", "status"),
-    [("abandon", (reflects("trigger_overall_reflection", "no"), 401), "✗ v"), ("not-done", (), "! v")],
-)
-def test_a_doubt_is_given_up_or_the_call_made_again(
-    surefoot: Command, outcome: str, said: tuple[Json | int, ...], status: str
-) -> None:
-    run_id = run_id_in(planned(surefoot, plan(VOID)).err)
-    assert surefoot("approve", run_id, "v.1", "--outcome", outcome, "--by", "Ada").code == 0
-    resumed(surefoot, run_id, *said)
-    assert status in surefoot("show", run_id).out
-
-
 def test_what_is_said_about_a_plan() -> None:
     def said(text: str) -> str:
         return answer_on(io.StringIO(text), io.StringIO())
@@ -225,13 +156,6 @@ def test_a_plan_is_reviewed_at_the_terminal(folder: Path) -> None:
     assert done.err.count("Run this plan?") == 2
     assert "sent back by" in done.err
     assert "只读" in json.dumps(chat.bodies[1], ensure_ascii=False)
-
-
-@pytest.mark.usefixtures("folder")
-def test_without_a_terminal_a_plan_to_be_reviewed_waits(surefoot: Command) -> None:
-    done = planned(surefoot, plan(STEPS[0]), options=("--review-plan",))
-    assert done.code == 6
-    assert "Run this plan?" not in done.err
 
 
 def test_what_options_say_about_plans(tmp_path: Path) -> None:
@@ -255,18 +179,6 @@ def test_what_options_say_about_plans(tmp_path: Path) -> None:
     assert made is not None
     assert made.plan == PlanConfig(max_llm_calls=50)
     assert made.budget.max_steps == 50
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_ceiling_of_replans_holds_and_can_be_raised(surefoot: Command) -> None:
-    done = planned(surefoot, *REPAIRED, says("Stopped."), options=("--max-replans", "0"))
-    assert done.code == 4
-    assert "stopped (replan_budget)" in done.err
-    run_id = run_id_in(done.err)
-    assert f"surefoot resume {run_id} --max-replans MORE" in done.err
-    assert "replans 0/0" in surefoot("show", run_id).out
-    assert resumed(surefoot, run_id, REPAIRED[-1], says("Done."), options=("--max-replans", "3")).code == 0
-    assert "replans 1/3" in surefoot("show", run_id).out
 
 
 @cases("cli/plan")
