@@ -1,7 +1,7 @@
 """The file tools as a model meets them: what they give, and that nothing leads outside the workspace."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import cases
 from surefoot.tools.builtin import file_tools
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.workspace import MAX_READ_BYTES, Workspace, open_folder
@@ -30,7 +31,11 @@ def root(tmp_path: Path) -> Path:
     (outside / "secret.txt").write_text(SECRET)
     work = tmp_path / "work"
     (work / "src").mkdir(parents=True)
-    (work / "readme.md").write_text("# Title\none\ntwo\nthree\n")
+    (work / "empty").mkdir()
+    texts = {"readme.md": "# Title\none\ntwo\nthree\n", "page": "one\n\x0ctwo\nthree\n", "nul": "a\0b"}
+    for name, text in texts.items():
+        (work / name).write_text(text)
+    (work / "latin").write_bytes("é".encode("latin-1"))
     (work / "src" / "main.py").write_text("print()\n")
     (work / "inner").symlink_to("src")
     (work / "inner.md").symlink_to("readme.md")
@@ -52,41 +57,19 @@ def files(request: pytest.FixtureRequest, root: Path, call: Call) -> Files:
     return use
 
 
+@cases("tools/files")
+async def test_what_is_given_and_what_is_told(
+    files: Files, root: Path, *, name: str, arguments: dict[str, str], is_error: bool, source: str, whole: str | None,
+    told: Sequence[str], untold: Sequence[str],
+) -> None:  # fmt: skip
+    given = {key: value.replace("ROOT", str(root)) if key == "path" else value for key, value in arguments.items()}
+    result = await files(name, **given)
+    assert (result.is_error, result.source, whole or result.content) == (is_error, source, result.content)
+    assert not [text for text in told if text not in result.content], result.content
+    assert not [text for text in untold if text in result.content], result.content
+
+
 class TestReading:
-    async def test_whole_and_in_part(self, files: Files, root: Path) -> None:
-        assert await files("file_read", path="readme.md") == ToolResult(
-            "# Title\none\ntwo\nthree\n", source="readme.md"
-        )
-        assert (await files("file_read", path="readme.md", start_line=2, lines=2)).content == "one\ntwo\n"
-        assert (await files("file_read", path="readme.md", start_line=4)).content == "three\n"
-        assert (await files("file_read", path="readme.md", start_line=9)).content.startswith(
-            "The file has only 4 lines"
-        )
-        assert (await files("file_read", path="readme.md", start_line=-1)).is_error
-        (root / "page").write_text("one\n\x0ctwo\nthree\n")
-        assert (await files("file_read", path="page", start_line=3)).content == "three\n"
-
-    @pytest.mark.parametrize("path", ["./readme.md", "src/../readme.md", "inner/../readme.md", "inner.md", "absolute"])
-    async def test_every_way_to_it_inside(self, files: Files, root: Path, path: str) -> None:
-        path = str(root / "readme.md") if path == "absolute" else path
-        assert (await files("file_read", path=path)).content.startswith("# Title")
-
-    async def test_a_wrong_name_gets_the_names_nearby(self, files: Files) -> None:
-        result = await files("file_read", path="redme.md")
-        assert result.content.startswith("No such file or folder: redme.md. In the workspace there are: readme.md")
-        assert "In src there are: main.py" in (await files("file_read", path="src/man.py")).content
-        assert "In the workspace there are: src/" in (await files("file_read", path="scr/deep/main.py")).content
-
-    async def test_a_folder_says_what_to_do(self, files: Files) -> None:
-        assert (await files("file_read", path="src")).is_error
-        assert "file_list" in (await files("file_read", path=".")).content
-
-    async def test_what_is_no_text_is_refused(self, files: Files, root: Path) -> None:
-        (root / "nul").write_bytes(b"a\0b")
-        (root / "latin").write_bytes("é".encode("latin-1"))
-        for name in ("nul", "latin"):
-            assert (await files("file_read", path=name)).content == f"{name} is not text."
-
     async def test_a_large_file_is_cut_between_characters(self, files: Files, root: Path) -> None:
         (root / "big").write_text("é" * MAX_READ_BYTES)
         text = (await files("file_read", path="big")).content
@@ -256,23 +239,10 @@ class TestWriting:
 
 
 class TestListing:
-    async def test_one_folder_or_all(self, files: Files) -> None:
-        flat = (await files("file_list")).content.split("\n")
-        assert "readme.md (22 bytes)" in flat
-        assert "src/" in flat
-        assert "leaks (link)" in flat
-        assert "src/main.py (8 bytes)" in (await files("file_list", deep=True)).content
-        assert "secret" not in (await files("file_list", deep=True)).content
-
     async def test_many_are_cut(self, files: Files, root: Path) -> None:
         for number in range(400):
             (root / f"f{number}").touch()
         assert (await files("file_list")).content.count("\n") == 300
-
-    async def test_an_empty_folder_and_a_file(self, files: Files, root: Path) -> None:
-        (root / "empty").mkdir()
-        assert (await files("file_list", path="empty")).content == "(the folder is empty)"
-        assert (await files("file_list", path="readme.md")).is_error
 
 
 def test_what_each_tool_promises_and_asks_for(root: Path) -> None:

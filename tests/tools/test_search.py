@@ -1,6 +1,8 @@
 """Which lines fit some words best, and which words match."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any  # Any: JSON
 
 import pytest
 
@@ -38,11 +40,14 @@ def test_the_best_line_is_found_and_shown_first_or_beside_its_neighbours(root: P
     assert search(root, query, limit=1).lines == (line,)
 
 
-def test_one_file_or_folder_can_be_searched(root: Path) -> None:
+@cases("tools/search")
+def test_which_lines_are_shown(
+    root: Path, files: Mapping[str, str], query: str, how: Mapping[str, Any], lines: tuple[str, ...]
+) -> None:
     (root / "sub").mkdir()
-    (root / "sub" / "more.md").write_text("a bridge too far")
-    assert search(root, "bridge", "sub").lines == ("sub/more.md:1: a bridge too far",)
-    assert search(root, "bridge", "sub/more.md").lines == ("sub/more.md:1: a bridge too far",)
+    for name, text in files.items():
+        (root / name).write_text(text)
+    assert search(root, query, **how).lines == lines
 
 
 def test_binary_files_links_and_history_are_not_read(root: Path) -> None:
@@ -53,8 +58,7 @@ def test_binary_files_links_and_history_are_not_read(root: Path) -> None:
     assert {line.split(":")[0] for line in search(root, "bridge", limit=50).lines} == {"town.md"}
 
 
-def test_nothing_found_and_no_words(root: Path) -> None:
-    assert search(root, "zeppelin").lines == ()
+def test_words_that_any_text_holds_count_where_there_are_no_others() -> None:
     assert Query("?! ...").words == ()
     assert Query("who is it").words == ("who", "is", "it")
 
@@ -64,25 +68,6 @@ def test_long_lines_are_shown_around_the_word(root: Path) -> None:
     (line,) = search(root, "needle").lines
     assert "needle" in line
     assert len(line) < 350
-
-
-def test_a_hit_is_shown_with_one_line_before_and_two_after(root: Path) -> None:
-    (root / "long.md").write_text("a\n\nb\n\n# The heron\n\nc\n \nd\n\ne\n")
-    assert search(root, "heron").lines == ("long.md:3: b", "long.md:5: # The heron", "long.md:7: c", "long.md:9: d")
-    assert search(root, "heron", limit=2).lines == ("long.md:5: # The heron", "long.md:7: c")
-
-
-def test_neighbours_that_overlap_are_one_block_and_the_best_block_is_first(root: Path) -> None:
-    lines = ["heron", *"bcdefgh", "j heron", "k", "the heron and the otter", "m", "n", "o"]
-    (root / "a.md").write_text("\n".join(lines))
-    shown = [line.split(":")[1] for line in search(root, "heron otter", limit=50).lines]
-    assert shown == [*("8", "9", "10", "11", "12", "13"), *("1", "2", "3")]
-
-
-def test_neighbours_stay_in_their_file(root: Path) -> None:
-    (root / "a.md").write_text("one\nheron")
-    (root / "b.md").write_text("otter\ntwo")
-    assert search(root, "heron").lines == ("a.md:1: one", "a.md:2: heron")
 
 
 def test_words_that_say_what_is_looked_for_do_not_hurt(root: Path) -> None:
@@ -112,11 +97,6 @@ def test_forms_of_a_word_are_one(forms: tuple[str, ...]) -> None:
 
 def test_words_that_are_no_forms_stay_apart() -> None:
     assert len({fold(word) for word in ("bus", "his", "ring", "red", "string", "stress", "1932s")}) == 7
-
-
-def test_a_single_sign_is_found_in_a_word(root: Path) -> None:
-    (root / "cat.txt").write_text("我的黑猫很可爱")
-    assert search(root, "猫").lines == ("cat.txt:1: 我的黑猫很可爱",)
 
 
 def test_chinese_runs_are_pairs() -> None:
