@@ -73,9 +73,12 @@ def check(events: Sequence[Event], cuts: Sequence[int], *, replays: bool) -> Non
             assert replay(given).differs_at is None, cut
 
 
+Runs = dict[str, list[Event]]
+
+
 @pytest.fixture(scope="module")
-def recorded() -> dict[str, list[Event]]:
-    async def record() -> dict[str, list[Event]]:
+def recorded() -> Runs:
+    async def record() -> Runs:
         store = MemoryJournal()
         for name, make in RUNS.items():
             await make(name, store)
@@ -85,18 +88,14 @@ def recorded() -> dict[str, list[Event]]:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_run_that_changed_drivers_anywhere_is_what_it_would_have_been(
-    recorded: dict[str, list[Event]], name: str
-) -> None:
+def test_a_run_that_changed_drivers_anywhere_is_what_it_would_have_been(recorded: Runs, name: str) -> None:
     events = recorded[name]
     # of runs that are alike, all places between them
     check(events, range(1 + len(name) % 3, len(events), 3), replays=True)
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_the_summary_of_a_run_is_that_of_its_parts_whoever_drove_them(
-    recorded: dict[str, list[Event]], name: str
-) -> None:
+def test_the_summary_of_a_run_is_that_of_its_parts_whoever_drove_them(recorded: Runs, name: str) -> None:
     events = recorded[name]
     for cut in range(1, len(events)):
         before = lines(events[:cut])

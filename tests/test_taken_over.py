@@ -120,9 +120,7 @@ async def test_a_run_that_is_to_be_left_while_its_only_call_is_announced_is_left
     assert (await store.summary("r1")).status == "queued"
 
 
-async def test_what_a_call_gave_is_kept_where_its_run_is_cancelled_while_a_word_is_heard(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_a_call_gave_outlives_a_cancel_while_a_word_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, heard, go_on, sent = asyncio.Event(), asyncio.Event(), asyncio.Event(), list[str]()
 
     @tool(effect="communicate")

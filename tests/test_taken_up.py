@@ -59,7 +59,7 @@ async def judged(store: MemoryJournal, post: Post, words: str, reply: Any, confi
 
 @pytest.mark.parametrize("begun", [None, GuardConfig(mode="off"), GuardConfig(mode="observe")])
 @pytest.mark.parametrize("words", ["What is the weather like?", "天气怎么样？"])
-async def test_what_was_allowed_without_a_guard_is_judged_by_that_of_whoever_takes_it_up(
+async def test_what_was_allowed_unguarded_is_judged_by_whoever_takes_it_up(
     begun: GuardConfig | None, words: str
 ) -> None:
     store, post = MemoryJournal(), Post()
@@ -128,9 +128,7 @@ _FIELDS: dict[str, list[Any]] = {  # each from the laxest to the strictest
 
 
 @given(*(st.fixed_dictionaries({name: st.sampled_from(values) for name, values in _FIELDS.items()}) for _ in range(2)))
-def test_the_stricter_of_two_guards_is_in_no_setting_laxer_than_either(
-    one: dict[str, Any], other: dict[str, Any]
-) -> None:
+def test_the_stricter_of_two_guards_is_never_laxer_than_either(one: dict[str, Any], other: dict[str, Any]) -> None:
     first, second = GuardConfig(**one), GuardConfig(**other)
     both = stricter(first, second)
     assert both is not None

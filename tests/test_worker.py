@@ -172,9 +172,7 @@ async def test_a_run_that_makes_its_driver_fail_is_set_aside(file: SqliteJournal
     assert (await file.summary("r1")).status == "completed"
 
 
-async def test_a_run_that_asks_is_given_back_by_a_driver_that_is_cancelled_while_it_reads(
-    file: SqliteJournal, tmp_path: Path
-) -> None:
+async def test_a_run_that_asks_is_given_back_by_a_driver_cut_off_in_a_read(file: SqliteJournal, tmp_path: Path) -> None:
     reads = asyncio.Event()
 
     class Silent(SqliteJournal):

@@ -366,9 +366,7 @@ class Mutant(RunWorkflow):
         return await super().run(given)
 
 
-async def test_a_changed_core_is_caught_when_a_history_is_replayed(
-    temporal_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_changed_core_is_caught_in_a_replay(temporal_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     store, run_id = MemoryJournal(), f"r{next(NUMBERS)}"
 
     said = [calls(("look", {"q": "a"}), ("look", {"q": "b"})), "Done."]

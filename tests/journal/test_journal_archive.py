@@ -171,9 +171,7 @@ def age(kind: str, request: pytest.FixtureRequest) -> None:
             server.execute("UPDATE surefoot.blob SET first_at = first_at - interval '2 days'")
 
 
-async def test_only_bytes_that_nothing_refers_to_are_removed(
-    kind: str, made: Made, request: pytest.FixtureRequest
-) -> None:
+async def test_only_bytes_that_nothing_refers_to_go(kind: str, made: Made, request: pytest.FixtureRequest) -> None:
     store = made(kind)
     run = await store.open("r1", create=True)
     picture = Attachment.from_bytes(PICTURE, "a.png")

@@ -149,9 +149,7 @@ async def test_runs_of_a_driver_that_is_gone_are_claimed_before_all_that_wait(tw
 
 
 @pytest.mark.parametrize("standing", ["approval", "in_doubt", "set_aside"])
-async def test_a_run_that_stands_still_is_ready_again_when_a_word_comes(
-    store: JournalStore, standing: Standing
-) -> None:
+async def test_a_run_that_stands_still_is_ready_when_a_word_comes(store: JournalStore, standing: Standing) -> None:
     await queue(store, "r1", standing=standing)
     assert await claimed(store) == []
     await store.say("r1", NO)

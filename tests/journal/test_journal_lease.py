@@ -68,9 +68,7 @@ ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere its lea
 
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, ON_LINUX])])
-async def test_a_run_can_be_taken_up_at_once_after_its_driver_was_killed(
-    kind: str, path: Path, request: pytest.FixtureRequest
-) -> None:
+async def test_a_killed_driver_leaves_its_run_at_once(kind: str, path: Path, request: pytest.FixtureRequest) -> None:
     place = request.getfixturevalue("postgres_url") if kind == "postgres" else str(path)
     driver, journal = await asyncio.to_thread(Driver, place), store_of(place)
     try:
@@ -91,12 +89,12 @@ async def test_a_run_can_be_taken_up_at_once_after_its_driver_was_killed(
     assert kind == "postgres" or list(owners.iterdir()) == []
 
 
-async def test_a_run_whose_maker_died_before_its_first_record_can_be_made_again(
-    driver: Driver, path: Path, journal: SqliteJournal
+async def test_a_run_whose_maker_died_before_its_first_record_is_made_again(
+    driver: Driver, journal: SqliteJournal
 ) -> None:
     driver.append("")  # its run is there from now on
-    alter(path, "DELETE FROM event")
-    path.with_name("runs.db.heads").write_bytes(b"")
+    alter(journal.path, "DELETE FROM event")
+    journal.path.with_name("runs.db.heads").write_bytes(b"")
     assert await journal.runs() == []
     with pytest.raises(RunBusy, match="another process"):
         await journal.open("r1", create=True)

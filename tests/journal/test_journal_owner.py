@@ -36,6 +36,7 @@ from surefoot.types.words import Note, Resume
 pytestmark = pytest.mark.anyio
 
 END = RunEnded(Cancelled("mika"))
+Files = tuple[SqliteJournal, SqliteJournal]
 OUTER = Outer("r0", "1.0", "sum up")
 
 
@@ -98,7 +99,7 @@ async def test_the_run_of_an_agent_is_claimed_by_nobody(store: JournalStore) -> 
 
 
 @pytest.fixture
-def several(path: Path, journal: SqliteJournal) -> tuple[SqliteJournal, SqliteJournal]:
+def several(path: Path, journal: SqliteJournal) -> Files:
     """Two stores of one file."""
     return journal, SqliteJournal(path)
 
@@ -107,9 +108,7 @@ FORGET_OWNER = "UPDATE run SET owner='0' WHERE owner<>''"
 """As if whoever drives its runs had died."""
 
 
-async def test_the_run_of_an_agent_whose_driver_died_is_claimed_by_nobody(
-    several: tuple[SqliteJournal, SqliteJournal], path: Path
-) -> None:
+async def test_the_run_of_an_agent_whose_driver_died_is_claimed_by_nobody(several: Files, path: Path) -> None:
     here, there = several
     run = await here.open("r0.1.0", create=True)
     await run.append([begun("r0.1.0", outer=OUTER)], "synced")
@@ -118,9 +117,7 @@ async def test_the_run_of_an_agent_whose_driver_died_is_claimed_by_nobody(
     await there.aclose()
 
 
-async def test_a_word_to_a_run_that_ended_with_its_driver_is_heard(
-    several: tuple[SqliteJournal, SqliteJournal], path: Path
-) -> None:
+async def test_a_word_to_a_run_that_ended_with_its_driver_is_heard(several: Files, path: Path) -> None:
     here, there = several
     run = await here.open("r1", create=True)
     await run.append([begun("r1"), END], "synced")
@@ -158,9 +155,7 @@ def test_words_from_another_process_are_heard_on_the_next_event_loop_too(path: P
     asyncio.run(journal.aclose())
 
 
-async def test_a_word_to_a_new_run_is_heard_by_whoever_listens_to_it_only_afterwards(
-    several: tuple[SqliteJournal, SqliteJournal],
-) -> None:
+async def test_a_word_to_a_new_run_is_heard_by_whoever_listens_to_it_only_afterwards(several: Files) -> None:
     here, there = several
     for run_id, speaker in (("r1", here), ("r2", there)):
         run, woken = await here.open(run_id, create=True), asyncio.Event()

@@ -145,9 +145,7 @@ async def test_an_append_whose_answer_is_lost_counts_once(
         await store.aclose()
 
 
-async def test_connections_that_are_cut_at_any_time_lose_and_double_nothing(
-    store: PostgresJournal, postgres_url: str
-) -> None:
+async def test_connections_that_are_cut_lose_and_double_nothing(store: PostgresJournal, postgres_url: str) -> None:
     async def drive(name: str) -> None:
         run = await store.open(name, create=True)
         for step in range(30):
@@ -237,9 +235,7 @@ async def test_who_closes_while_the_server_is_away_is_told_what_may_be_missing(
     await store.aclose()
 
 
-async def test_readers_elsewhere_are_told_and_miss_nothing_when_they_are_not(
-    store: PostgresJournal, postgres_url: str
-) -> None:
+async def test_readers_elsewhere_are_told_and_miss_nothing_otherwise(store: PostgresJournal, postgres_url: str) -> None:
     here = PostgresJournal(postgres_url)
     run = await store.open("r1", create=True)
     await run.append([started()], "written")
@@ -259,7 +255,7 @@ async def test_readers_elsewhere_are_told_and_miss_nothing_when_they_are_not(
     await here.aclose()
 
 
-async def test_words_and_lists_are_followed_though_the_listening_connection_breaks(
+async def test_words_and_lists_are_followed_though_a_connection_breaks(
     store: PostgresJournal, postgres_url: str
 ) -> None:
     here = PostgresJournal(postgres_url)
@@ -597,7 +593,7 @@ async def test_a_run_that_is_about_to_be_let_go_is_not_claimed(store: PostgresJo
     assert len((await store.read_recorded("r1"))[0]) == 2
 
 
-async def test_bytes_are_swept_while_others_write_and_those_that_are_sent_again_stay(
+async def test_bytes_are_swept_while_others_write_not_those_sent_again(
     store: PostgresJournal, postgres_url: str
 ) -> None:
     await write(store, "r1", story())
@@ -614,7 +610,7 @@ async def test_bytes_are_swept_while_others_write_and_those_that_are_sent_again_
     assert does(postgres_url, "SELECT data FROM surefoot.blob WHERE data IN ('again', 'lost')") == [(b"again",)]
 
 
-async def test_a_run_that_two_take_in_at_once_is_there_once(
+async def test_a_run_that_two_adopt_at_once_is_there_once(
     store: PostgresJournal, postgres_url: str, made: Made
 ) -> None:
     source = made("memory")

@@ -312,9 +312,7 @@ async def test_who_was_driven_out_does_not_get_back_in_by_a_place(path: Path) ->
 
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def test_one_store_goes_on_over_event_loops_one_after_the_other(
-    kind: str, path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_one_store_goes_on_over_event_loops_in_turn(kind: str, path: Path, request: pytest.FixtureRequest) -> None:
     """What is queued on a loop that ends is written on the next."""
     store = store_of(path if kind == "sqlite" else request.getfixturevalue("postgres_url"))
 

@@ -53,9 +53,7 @@ async def old(path: Path) -> None:
 # --- forms
 
 
-async def test_a_run_that_is_deleted_while_a_copy_is_made_is_not_missed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_deleted_while_a_copy_is_made_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, kept = tmp_path / "runs.db", tmp_path / "copy.db"
     await stored(path, "r1", "r2")
     heads = upkeep.Reader.heads
@@ -156,9 +154,7 @@ async def test_a_run_of_form_1_that_lost_nothing_is_not_accepted(path: Path, eve
 
 
 @pytest.mark.parametrize("is_accepted", [True, False])
-async def test_a_run_of_form_1_that_lost_its_end_is_accepted_or_holds_up_no_other(
-    path: Path, is_accepted: bool
-) -> None:
+async def test_a_run_of_form_1_that_lost_its_end_is_accepted_or_holds_up_none(path: Path, is_accepted: bool) -> None:
     await old(path)
     alter(path, "DELETE FROM event WHERE run=1 AND seq=5")
     if is_accepted:
@@ -244,14 +240,12 @@ async def test_a_backup_that_fails_leaves_nothing(path: Path, tmp_path: Path) ->
 
 
 @cases("journal_damage")
-async def test_a_backup_is_made_where_the_end_of_a_run_cannot_be_told(
-    path: Path, tmp_path: Path, damage: str, faulty: list[str]
-) -> None:
+async def test_a_backup_is_made_where_the_end_of_a_run_is_unknown(path: Path, damage: str, faulty: list[str]) -> None:
     async with aclosing(SqliteJournal(path)) as store:
         await write(store, "r1", story("r1"))
         await store.fork("r1", 5, "r2")
     alter(path, damage)
-    assert [fault.run_id for fault in upkeep.backup(path, tmp_path / "copy.db")] == faulty
+    assert [fault.run_id for fault in upkeep.backup(path, path.with_name("copy.db"))] == faulty
 
 
 async def test_heads_that_are_a_folder_are_named(path: Path, tmp_path: Path) -> None:

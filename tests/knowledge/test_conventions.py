@@ -76,9 +76,7 @@ async def test_a_crowded_level_does_not_hide_the_best_of_it(bridge: KnowledgeBri
 
 
 @pytest.mark.parametrize("query", ["go", "r"])
-async def test_behind_a_level_with_more_than_can_be_asked_for_none_is_counted(
-    bridge: KnowledgeBridge, query: str
-) -> None:
+async def test_behind_a_level_with_more_than_can_be_asked_none_is_counted(bridge: KnowledgeBridge, query: str) -> None:
     await bridge.add([*(rule(f"r {at}", "src") for at in range(120)), rule("r far", ".", "", 1.0)])
     await bridge.add([*(rule(f"r {at}", "lib") for at in range(99)), rule("r near", "lib/x", "", 0.1)])
     assert (await bridge.retrieve_scoped_conventions("src", query, 50)).more == 50
@@ -87,9 +85,7 @@ async def test_behind_a_level_with_more_than_can_be_asked_for_none_is_counted(
     assert "r far" in await texts(bridge, "other", query)
 
 
-async def test_what_a_model_stored_is_no_convention_until_a_person_verifies_it(
-    bridge: KnowledgeBridge, ask: Ask
-) -> None:
+async def test_what_a_model_stored_is_no_convention_until_it_is_verified(bridge: KnowledgeBridge, ask: Ask) -> None:
     stored = await ask(
         "store_knowledge", subject="Tests", predicate="use", object="asserts", directory="src/api/new.py"
     )

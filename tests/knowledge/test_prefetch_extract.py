@@ -91,9 +91,7 @@ def test_the_leftmost_wins_and_a_stretch_is_claimed_once() -> None:
 @pytest.mark.parametrize(("text", "patterns", "expected"), [
     ("#42", r"#4\d,#42", ["p0"]), ("PR #42", "PR", ["pr"]), ("x PR #42", "x P", ["p0", "issue"]),
 ])  # fmt: skip
-def test_a_custom_match_wins_at_equal_length_and_loses_to_a_longer_one(
-    text: str, patterns: str, expected: list[str]
-) -> None:
+def test_a_custom_match_wins_at_equal_length_and_loses_to_longer(text: str, patterns: str, expected: list[str]) -> None:
     given = tuple(ReferencePattern(f"p{at}", pattern) for at, pattern in enumerate(patterns.split(",")))
     found = extract([text], PreHydrationConfig(path_style="posix", custom_patterns=given)).references
     assert [ref.type for ref in found] == expected

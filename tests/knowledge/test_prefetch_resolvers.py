@@ -11,15 +11,17 @@ from surefoot.types.errors import ConfigError
 from surefoot.types.prehydration import PreHydrationConfig, Reference, Resolver
 from surefoot.types.tools import Catalogue, Effect, ToolSpec
 
-TEXT: Mapping[str, object] = {"type": "string"}
-NUMBER: Mapping[str, object] = {"type": "integer"}
+Schema = Mapping[str, object]
+
+TEXT: Schema = {"type": "string"}
+NUMBER: Schema = {"type": "integer"}
 
 
-def schema(required: str = "", *, extra: bool = False, **properties: Mapping[str, object]) -> Mapping[str, object]:
+def schema(required: str = "", *, extra: bool = False, **properties: Schema) -> Schema:
     return {"type": "object", "properties": properties, "required": required.split(), "additionalProperties": extra}
 
 
-def argument(parameters: Mapping[str, object], ref_type: str = "url", named: str | None = None, **spec: object) -> str:
+def argument(parameters: Schema, ref_type: str = "url", named: str | None = None, **spec: object) -> str:
     tool = ToolSpec("look", "", parameters, **{"effect": "read", **spec})  # type: ignore[arg-type]  # as the test says
     config = PreHydrationConfig(resolution_tools={ref_type: Resolver("look", named)})
     return lookups(config, Catalogue((tool,)))[ref_type].argument
@@ -27,7 +29,7 @@ def argument(parameters: Mapping[str, object], ref_type: str = "url", named: str
 
 @cases("knowledge/prefetch_resolvers")
 def test_the_value_goes_into_the_argument_that_fits(
-    parameters: Mapping[str, object], ref_type: str, named: str | None, expected: str
+    parameters: Schema, ref_type: str, named: str | None, expected: str
 ) -> None:
     """adv-tool-arg-name"""
     assert argument(parameters, ref_type, named) == expected
@@ -39,9 +41,7 @@ def test_what_the_runtime_fills_is_neither_needed_nor_given() -> None:
 
 
 @cases("knowledge/prefetch_resolvers")
-def test_a_tool_without_a_place_for_the_value_is_refused(
-    parameters: Mapping[str, object], ref_type: str, named: str | None
-) -> None:
+def test_a_tool_without_a_place_for_the_value_is_refused(parameters: Schema, ref_type: str, named: str | None) -> None:
     with pytest.raises(ConfigError, match=f"resolution_tools.{ref_type}"):
         argument(parameters, ref_type, named)
 

@@ -123,9 +123,7 @@ def test_what_nobody_vouches_for_makes_no_word_a_language(store: KnowledgeStore)
     ("change", "error"),
     [("UPDATE entry SET type='Rule'", "entry 1 cannot be read"), ("PRAGMA user_version=99", "form 99")],
 )
-def test_what_another_program_changed_is_an_error_of_the_store(
-    store: KnowledgeStore, tmp_path: Path, change: str, error: str
-) -> None:
+def test_what_others_changed_is_an_error(store: KnowledgeStore, tmp_path: Path, change: str, error: str) -> None:
     store.add([fact("use tabs")], by="Ada")
     store.close()
     with sqlite3.connect(tmp_path / "knowledge.db") as db:
