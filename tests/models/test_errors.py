@@ -20,32 +20,15 @@ from surefoot.types.errors import ModelError, ModelRefused, TraitRefused
 DATA = Path(__file__).parent.parent / "data"
 KEY = "my-own-secret"
 ENDPOINT = Endpoint("m", "http://h/v1", "OPENAI_API_KEY", KEY)
-SENT: dict[str, object] = {
-    "model": "m", "tools": [], "stop": ["x"], "temperature": 0, "top_p": 1, "seed": 0, "max_tokens": 5,
-    "response_format": {}, "stream_options": {}, "parallel_tool_calls": False, "reasoning_effort": "low",
-    "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "q"},
-                 {"role": "assistant", "content": None, "tool_calls": [{}]}, {"role": "tool", "content": "r"}],
-}  # fmt: skip
-CLAUDE_SENT: dict[str, object] = {
-    "model": "m", "max_tokens": 5, "temperature": 0, "top_p": 1, "stop_sequences": ["x"], "tools": [{"name": "f"}],
-    "tool_choice": {"type": "auto"}, "thinking": {"type": "adaptive"},
-    "output_config": {"effort": "low", "format": {"type": "json_schema"}}, "messages": [],
-}  # fmt: skip
-BODIES: dict[str, dict[str, object]] = {
-    "openai_chat": SENT,
-    "anthropic": CLAUDE_SENT,
-    "anthropic plain": {**CLAUDE_SENT, "thinking": None, "output_config": {"format": {}}},
-    "anthropic budget": {**CLAUDE_SENT, "thinking": {"type": "enabled"}},
-    "openai_responses": {
-        "model": "m", "store": False, "include": ["reasoning.encrypted_content"], "temperature": 0, "top_p": 1,
-        "max_output_tokens": 5, "reasoning": {"effort": "low"}, "text": {"format": {}}, "tools": [{"name": "f"}],
-        "parallel_tool_calls": False, "input": [],
-    },
-}  # fmt: skip
 
 
-def rows(name: str) -> list[dict[str, Any]]:  # Any: each row has columns of several types
+def rows(name: str) -> list[Any]:  # JSON
     return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
+
+
+BODIES: dict[str, dict[str, object]] = dict(rows("models/sent.jsonl"))
+"""What was sent, by wire, of what an error may complain of."""
+SENT = BODIES["openai_chat"]
 
 
 def judged(

@@ -1,6 +1,6 @@
 """The families of calls in text, beyond the shared cases. Source: spec/react.md, section 5."""
 
-from tools_for_parsing import TOOLS, calls, kind, tool
+from tools_for_parsing import TOOLS, calls, kind, rows, tool
 
 from cases import cases, each
 from surefoot.core.parse.reply import FAMILIES, parse
@@ -8,25 +8,7 @@ from surefoot.types.messages import NativeCall
 from surefoot.types.tools import Catalogue
 
 HERMES = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
-V3 = "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>"
-
-ONE_CALL = {
-    "hermes": '<tool_call>{"name": "f", "arguments": {"a": "x"}}</tool_call>',
-    "qwen3_xml": "<tool_call>\n<function=f>\n<parameter=a>\nx\n</parameter>\n</function>\n</tool_call>",
-    "glm45": "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",
-    "mistral": '[TOOL_CALLS]f{"a": "x"}',
-    "llama3_json": '<|python_tag|>{"name": "f", "parameters": {"a": "x"}}',
-    "pythonic": "<|python_start|>[f(a='x')]<|python_end|>",
-    "deepseek_v3": V3 + 'f\n```json\n{"a": "x"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
-    "deepseek_v31": V3.replace("function<｜tool▁sep｜>", "f<｜tool▁sep｜>")
-    + '{"a": "x"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
-    "deepseek_v32_dsml": '<｜DSML｜function_calls>\n<｜DSML｜invoke name="f">\n'
-    '<｜DSML｜parameter name="a" string="true">x</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
-    "kimi_k2": '<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0 <|tool_call_argument_begin|>{"a": "x"}'
-    "<|tool_call_end|><|tool_calls_section_end|>",
-    "harmony": '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": "x"}<|call|>',
-    "tags": '<function_call>{"name": "f", "args": {"a": "x"}}</function_call>',
-}
+ONE_CALL: dict[str, str] = dict(rows("one_call"))
 
 
 @each("family", FAMILIES)

@@ -1,7 +1,6 @@
 """Forms of a call that are all of a reply, and names as models write them. Source: spec/react.md, sections 5 and 9."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pytest
 from tools_for_parsing import ADD, NOW, SEARCH, TOOLS, calls, kind, rows, tool
@@ -125,24 +124,7 @@ def test_dots_and_underscores_are_the_same_where_one_tool_is_meant() -> None:
     assert kind(parse('{"name": "math-add", "arguments": {}}', [plain, dotted])) == "unknown_tool"
 
 
-TURNS = [
-    "<|im_start|>",
-    "<|im_start|>\n",
-    "<|im_start|>assistant\n",
-    "<|im_end|>\n<|im_start|>assistant\n"[11:],
-    "<|assistant|>",
-    "<|assistant|>\n",
-    "<|start_header_id|>assistant<|end_header_id|>\n\n",
-    "<|start_of_role|>assistant<|end_of_role|>",
-    "<|begin_of_text|><|start_header_id|>assistant<|end_header_id|>\n\n",
-    "<start_of_turn>model\n",
-    "<｜Assistant｜>",
-    "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
-    "\n<|im_start|>assistant\n<think>a</think>\n",
-]
-
-
-@each("turn", TURNS)
+@each("turn", rows("turns"))
 @each("dialect", DIALECTS)
 def test_tokens_that_begin_a_turn_stand_before_no_call_and_no_answer(turn: str, dialect: str) -> None:
     for text in (CALL, "search(query='x')", HERMES, "[search(query='x')]", f"search\n{QUERY}"):
@@ -182,31 +164,18 @@ def test_words_behind_a_step_are_no_further_step(behind: str) -> None:
     assert "extra_actions_dropped" not in parse(f"{STEP}{behind}", TOOLS, dialect="react").warnings
 
 
-NOW_CALL = '{"name": "now", "arguments": {}}'
-MANY: dict[str, Callable[[int], str]] = {
-    "wrapper": lambda n: f'{{"tool_calls": [{", ".join([NOW_CALL] * n)}]}}',
-    "broken wrapper": lambda n: f'{{"tool_calls": [{", ".join([NOW_CALL] * n)}}}}}',
-    "hermes list": lambda n: f"<tool_call>[{', '.join([NOW_CALL] * n)}]</tool_call>",
-    "hermes tags": lambda n: f"<tool_call>{NOW_CALL}</tool_call>" * n,
-    "function_call": lambda n: f"<function_call>[{', '.join([NOW_CALL] * n)}]</function_call>",
-    "mistral": lambda n: f"[TOOL_CALLS][{', '.join([NOW_CALL] * n)}]",
-    "python tag": lambda n: f"<|python_tag|>[{', '.join([NOW_CALL] * n)}]",
-    "bare": lambda n: "\n".join([NOW_CALL] * n),
-    "fence": lambda n: f"```json\n[{', '.join([NOW_CALL] * n)}]\n```",
-    "fence behind words": lambda n: f"I look.\n```json\n[{', '.join([NOW_CALL] * n)}]\n```",
-    "python": lambda n: "; ".join(["now()"] * n),
-    "python list": lambda n: f"[{', '.join(['now()'] * n)}]",
-    "quoted": lambda n: json.dumps(["now()"] * n),
-}
-
-
-@each("form", MANY)
+@each("form", rows("many_calls"))
 @each("dialect", DIALECTS)
-def test_of_very_many_calls_the_first_ones_are_taken_and_the_rest_is_noted(form: str, dialect: str) -> None:
-    whole = parse(MANY[form](MOST_CALLS), TOOLS, dialect=dialect)
+def test_of_very_many_calls_the_first_ones_are_taken_and_the_rest_is_noted(form: list[str], dialect: str) -> None:
+    before, call, between, after = form
+
+    def many(count: int) -> str:
+        return f"{before}{between.join([call] * count)}{after}"
+
+    whole = parse(many(MOST_CALLS), TOOLS, dialect=dialect)
     assert (len(whole.calls), whole.errors) == (MOST_CALLS, ())
     assert "extra_actions_dropped" not in whole.warnings
     for more in (1, 3 * MOST_CALLS):
-        cut = parse(MANY[form](MOST_CALLS + more), TOOLS, dialect=dialect)
+        cut = parse(many(MOST_CALLS + more), TOOLS, dialect=dialect)
         assert (len(cut.calls), cut.errors) == (MOST_CALLS, ())
         assert "extra_actions_dropped" in cut.warnings

@@ -19,23 +19,7 @@ from surefoot.types.reply import Parsed
 
 DIALECTS = ["auto", "react", "tags", "native", "schema", "hermes", "pythonic", "llama3_json"]
 
-VALID = [
-    *ONE_CALL.values(),
-    'Thought: t\nAction: search\nAction Input: {"query": "a <think>b</think> c\\n\\u00e9"}\nObservation: x',
-    "Thought: t\nAction: run_python\nAction Input: ```python\nprint('x')\n```",
-    "Thought: t\nFinal Answer: 42",
-    '```json\n{"action": "search", "action_input": {"query": "x"}}\n```',
-    '{"name": "search", "arguments": {"query": "he said "hi" there"}}',
-    "[search(query='a\\nb'), add(a=1, b=2)]",
-    '<function_call>{"name": "run_python", "args": {"code": __PAYLOAD_START__\nx\n__PAYLOAD_END__}}</function_call>',
-    "<deliverable>\nx\nTASK_DONE\n</deliverable>",
-    '<tool_call>[{"name": "search", "arguments": {"query": "x"}}, {"name": "now"}]</tool_call>',
-    "search(query='x'); now()",
-    '{"tool_calls": [{"function": {"name": "search", "arguments": {"query": "x"}}}, {"name": "now"}]}',
-    'search\n{"query": "x"}',
-    '["search(query=\'x\')", "now()"]',
-    "<function=write_file><parameter=path>a</parameter><parameter=text>\nb\n</parameter></function>",
-]
+VALID = [*ONE_CALL.values(), *rows("valid_replies")]
 
 SIGNS = rows("signs")
 PIECES = st.sampled_from([*MARKERS, *VALID, *SIGNS])
