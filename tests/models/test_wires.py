@@ -13,18 +13,9 @@ from wires import WIRES, Spoken, named
 
 from surefoot.models.http_model import HttpModel
 from surefoot.models.wrapper import Retried
+from surefoot.types import messages
 from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable
-from surefoot.types.messages import (
-    CallPreview,
-    ModelMessage,
-    ModelRequest,
-    ModelSettings,
-    ModelSignal,
-    NativeCall,
-    ReasoningDelta,
-    Reset,
-    TextDelta,
-)
+from surefoot.types.messages import ModelMessage, ModelRequest, ModelSettings, NativeCall
 
 pytestmark = [
     pytest.mark.anyio,
@@ -33,6 +24,8 @@ pytestmark = [
 KEY = "sk-very-secret-0123456789"
 ASK = request("question")
 STREAM = replace(ASK, stream=True)
+SHOWN = [messages.ReasoningDelta("hm"), messages.TextDelta("héllo"), messages.CallPreview(0, "f")]
+SHOWN_IN_PIECES = [SHOWN[0], messages.TextDelta("hé"), messages.TextDelta("llo"), SHOWN[-1]]
 PACKED = gzip.compress(b" " * (64 * 2**20 + 1), 1)
 
 
@@ -41,7 +34,7 @@ def model_of(spoken: Spoken, fake: FakeEndpoint) -> HttpModel:
 
 
 async def send(
-    spoken: Spoken, fake: FakeEndpoint, asked: ModelRequest, shown: list[ModelSignal] | None = None
+    spoken: Spoken, fake: FakeEndpoint, asked: ModelRequest, shown: list[messages.ModelSignal] | None = None
 ) -> ModelMessage:
     model = model_of(spoken, fake)
     try:
@@ -72,10 +65,10 @@ def check(reply: ModelMessage) -> None:
 
 @pytest.mark.parametrize("asked", [ASK, STREAM], ids=["whole", "a stream that the server ignores"])
 async def test_a_whole_reply(spoken: Spoken, asked: ModelRequest) -> None:
-    shown: list[ModelSignal] = []
+    shown: list[messages.ModelSignal] = []
     async with endpoint(answer(spoken.whole)) as fake:
         check(await send(spoken, fake, asked, shown))
-    assert shown == [ReasoningDelta("hm"), TextDelta("héllo"), CallPreview(0, "f")]
+    assert shown == SHOWN
     assert f"POST {spoken.path} " in fake.headers[0]
     assert f"{spoken.key_header}{KEY}\r\n".lower() in fake.headers[0].lower()
     assert KEY not in str(fake.bodies)
@@ -89,9 +82,9 @@ async def test_a_stream_that_is_cut_anywhere(spoken: Spoken) -> None:
         model = model_of(spoken, fake)
         replies: list[ModelMessage] = []
         for _ in cuts:
-            shown: list[ModelSignal] = []
+            shown: list[messages.ModelSignal] = []
             replies.append(await model.send(STREAM, shown.append))
-            assert shown == [ReasoningDelta("hm"), TextDelta("hé"), TextDelta("llo"), CallPreview(0, "f")]
+            assert shown == SHOWN_IN_PIECES
         await model.aclose()
     assert all(reply == replies[0] for reply in replies)
     check(replies[0])
@@ -116,7 +109,7 @@ async def test_a_stream_that_breaks_is_asked_for_again(spoken: Spoken, how: str)
         "error": stream((spoken.start, spoken.error_event)),
     }[how]
     assert isinstance(await error_from(spoken, broken, asked=STREAM), ModelUnreachable)
-    shown: list[ModelSignal] = []
+    shown: list[messages.ModelSignal] = []
 
     async def no_wait(seconds: float) -> None:
         assert seconds < 1
@@ -126,8 +119,8 @@ async def test_a_stream_that_breaks_is_asked_for_again(spoken: Spoken, how: str)
         message = await model.send(STREAM, shown.append)
         await model.aclose()
     assert (message.content, message.attempts) == ("héllo", 2)
-    last = max((at for at, signal in enumerate(shown) if isinstance(signal, Reset)), default=-1)
-    assert shown[last + 1 :] == [ReasoningDelta("hm"), TextDelta("hé"), TextDelta("llo"), CallPreview(0, "f")]
+    last = max((at for at, signal in enumerate(shown) if isinstance(signal, messages.Reset)), default=-1)
+    assert shown[last + 1 :] == SHOWN_IN_PIECES
 
 
 def complaint(kind: str, message: str) -> Json:
