@@ -1,6 +1,8 @@
 """A branch of words that was taken is a step without tools: spec/guard.md, section 9, row 15, and section 2."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from desk import MAL, MINE, Desk, mail, pay
 from plan_kit import World, events_of, off, step
+from scenes import Row, Words, said
 from staged import HEADS, ISOLATED, NO_OPINION, Answer, Seen, branch, seen, staged_model, tree
 from surefoot import Agent, CallMode, GuardConfig, LoopConfig, MemoryJournal, ModelRequest, Task
 from surefoot.testing.journals import CheckedJournal
@@ -16,7 +19,7 @@ from surefoot.testing.world import plan
 from surefoot.types.events import CallJudged, InStep, ModelReplied
 from surefoot.types.guard_events import BranchRejected
 from surefoot.types.outcomes import Deny
-from surefoot.types.plan import PlanStep, StepKind
+from surefoot.types.plan import PlanStep
 from surefoot.types.plan_events import ReasoningStepViolated
 
 pytestmark = pytest.mark.anyio
@@ -58,64 +61,51 @@ async def told(  # noqa: PLR0917  # a run in the order in which it goes
     return await seen(agent, await agent.run(task), desk, model, store)
 
 
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("name", [*THOUGHTS, RESPONSE])
-@pytest.mark.parametrize("config", GUARDS)
-async def test_a_call_in_a_branch_of_words_is_refused(task: str, name: str, config: GuardConfig) -> None:
-    """It is asked for again as often as a step of a plan is, and no tool is offered until there are words."""
-    bad = calls(pay(MINE))
-    made = await told(task, (bad, bad, "nothing was paid", "so it is"), name, config)
-    assert (made.run.status, made.world.done) == ("completed", [])
-    assert made.run.answer == ("nothing was paid" if name == RESPONSE else "so it is")
-    words = made.requests()[:3]
-    assert not any(request.tools.tools for request in words)
-    assert "No tools are available" in words[0].messages[-1].content
-    assert [(e.rule, type(e.decision)) for e in made.of(CallJudged)] == [("reasoning_step", Deny)] * 2
-    violated = [(e.step_id, e.attempt, e.reason, e.tools) for e in made.of(ReasoningStepViolated)]
-    assert violated == [("run", 1, "calls", ("pay",)), ("run", 2, "calls", ("pay",))]
-
-
-@pytest.mark.parametrize("name", [THOUGHTS[0], RESPONSE])
-@pytest.mark.parametrize("config", GUARDS)
-@pytest.mark.parametrize("reasoner", ["react", "mono"])
-async def test_after_the_retries_words_are_asked_for_once_out_of_fresh_messages(
-    name: str, config: GuardConfig, reasoner: str
-) -> None:
-    bad, asked = calls(pay(MINE)), "what is known so far"
-    made = await told(TASKS[0], (bad, bad, bad, "", "it is over"), name, config, reasoner=reasoner, isolated=asked)
-    (alone,) = (request for request in made.requests() if request.system.startswith(ISOLATED))
-    assert (alone.tools.tools, len(alone.messages)) == ((), 1)
-    assert TASKS[0] in alone.messages[0].content
-    assert [event.want for event in made.of(ModelReplied)][:4] == ["reasoning"] * 3 + ["isolated"]
-    assert (made.run.status, made.world.done) == ("completed", [])
-    assert made.run.answer == (asked if name == RESPONSE else "it is over")
-
-
-@pytest.mark.parametrize("name", [THOUGHTS[0], RESPONSE])
-@pytest.mark.parametrize("config", GUARDS, ids=IDS)
-async def test_a_branch_that_never_gets_words_has_failed_and_the_run_goes_on(name: str, config: GuardConfig) -> None:
-    bad = calls(pay(MINE))
-    steps = (bad, bad, bad, bad, bad, "paid")
-    made = await told(TASKS[0], steps, name, config, isolated=calls(pay(MINE)))
-    assert [(e.branch_id, e.rule) for e in made.of(BranchRejected)] == [("b1", "reasoning_violations")]
-    assert len(made.of(ReasoningStepViolated)) == 3
-    assert (made.run.status, made.run.answer, made.world.done) == ("completed", "paid", [(MINE, 900)])
-
-
-IN_TEXT = {
-    "text": f'Thought: now\nAction: pay\nAction Input: {{"account": "{MINE}", "amount": 900}}',
-    "schema": f'{{"thought": "now", "tool": "pay", "arguments": {{"account": "{MINE}", "amount": 900}}}}',
+DATA = Path(__file__).parent / "data" / "thinking_branches.jsonl"
+ROWS: list[Row] = [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitlines()]
+SAYS: Words = {
+    "$PAY": calls(pay(MINE)),
+    "$AS_text": f'Thought: now\nAction: pay\nAction Input: {{"account": "{MINE}", "amount": 900}}',
+    "$AS_schema": f'{{"thought": "now", "tool": "pay", "arguments": {{"account": "{MINE}", "amount": 900}}}}',
 }
 
 
-@pytest.mark.parametrize("mode", ["text", "schema"])
-@pytest.mark.parametrize("name", [THOUGHTS[0], RESPONSE])
-@pytest.mark.parametrize("config", GUARDS)
-async def test_a_call_written_as_text_does_not_run_either(name: str, config: GuardConfig, mode: CallMode) -> None:
-    made = await told(TASKS[0], (IN_TEXT[mode],) * 3, name, config, mode=mode, isolated="nothing was paid", always=True)
-    assert made.world.done == []
-    assert {event.rule for event in made.of(CallJudged)} <= {"reasoning_step"}
-    assert [event.attempt for event in made.of(ReasoningStepViolated)][:3] == [1, 2, 3]
+@pytest.mark.parametrize("config", GUARDS, ids=IDS)
+@pytest.mark.parametrize("row", ROWS, ids=[row["why"] for row in ROWS])
+async def test_what_comes_of_a_branch_of_words(row: Row, config: GuardConfig) -> None:
+    """No tool is offered until there are words; they are asked for as often as in a step of a plan."""
+    if config.direct and row.get("guards") == "guidance":
+        return
+    script, isolated = tuple(said(line, SAYS) for line in row["said"]), said(row.get("isolated", ""), SAYS)
+    how = {name: row[name] for name in ("mode", "reasoner", "always") if name in row}
+    for words in TASKS if row.get("tasks") == "all" else TASKS[:1]:
+        kinds = enumerate(row.get("kinds", ()), 1)
+        steps = (PlanStep(f"s{at}", kind=kind, instruction=told.replace("$TASK", words)) for at, (kind, told) in kinds)
+        made = await told(Task(words, steps=tuple(steps)), script, row["thought"], config, isolated=isolated, **how)
+        asked, violated, rules = made.requests(), made.of(ReasoningStepViolated), [e.rule for e in made.of(CallJudged)]
+        alone = [one for one in asked if one.system.startswith(ISOLATED)]
+        assert all(
+            (len(one.messages), one.tools.tools) == (1, ()) and words in one.messages[0].content for one in alone
+        )
+        assert all(isinstance(e.decision, Deny) for e in made.of(CallJudged) if e.rule == "reasoning_step")
+        assert not any(one.tools.tools for one in asked[: row.get("bare", 0)])
+        assert row.get("first_told", "") in asked[0].messages[-1].content
+        assert {*rules} <= ({row["only"]} if "only" in row else {*rules})
+        seen = {
+            "end": made.run.status,
+            "answer": made.run.answer,
+            "done": len([one for one in made.world.done if one == (MINE, 900)]),
+            "alone": len(alone),
+            "rules": rules,
+            "rejected": [[e.branch_id, e.rule] for e in made.of(BranchRejected)],
+            "violated": [[e.step_id, e.attempt, e.reason, [*e.tools]] for e in violated],
+            "attempts": [e.attempt for e in violated][:3],
+            "tries": len(violated),
+            "of_steps": [e.step_id for e in violated],
+            "wants": [e.want for e in made.of(ModelReplied)][: len(row.get("wants", ()))],
+        }
+        assert len(made.world.done) == seen["done"]
+        assert {name: row[name] for name in seen if name in row} == {name: seen[name] for name in seen if name in row}
 
 
 async def test_twenty_calls_are_twenty_refusals_and_the_tries_have_a_limit() -> None:
@@ -132,19 +122,6 @@ async def test_a_thought_is_no_answer_and_the_run_goes_on(task: str, config: Gua
     made = await told(task, ("It has to be paid.", calls(pay(MINE)), "paid"), THOUGHTS[0], config)
     assert (made.run.status, made.run.answer, made.world.done) == ("completed", "paid", [(MINE, 900)])
     assert [event.want for event in made.of(ModelReplied)] == ["reasoning", "any", "any"]
-
-
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("name", [THOUGHTS[0], RESPONSE])
-async def test_a_response_ends_an_agent_step_with_its_words_and_a_thought_does_not(task: str, name: str) -> None:
-    kinds: list[tuple[StepKind, str]] = [("agent", task), ("response", "Say so")]
-    steps = tuple(PlanStep(f"s{at}", kind=kind, instruction=told) for at, (kind, told) in enumerate(kinds, 1))
-    paying, known = calls(pay(MINE)), "It has to be paid."
-    said = (paying, known) if name == RESPONSE else (known, paying, "paid")
-    made = await told(Task(task, steps=steps), (*said, "all done"), name, ON)
-    assert (made.run.status, made.run.answer) == ("completed", "all done")
-    assert made.world.done == ([] if name == RESPONSE else [(MINE, 900)])
-    assert [event.step_id for event in made.of(ReasoningStepViolated)] == (["s1"] if name == RESPONSE else [])
 
 
 @pytest.mark.parametrize("config", GUARDS, ids=IDS)
@@ -169,12 +146,6 @@ async def test_an_agent_step_of_a_plan_that_repairs_itself_has_the_same_tries(co
     assert [one.rule for one in inner if isinstance(one, CallJudged)] == ["reasoning_step"]
     assert (run.status, world.ran) == ("completed", [])
     assert (next(words, None) is None) is (name != RESPONSE)
-
-
-async def test_a_deliverable_in_a_thought_is_no_answer() -> None:
-    steps = ("<deliverable>paid</deliverable>", calls(pay(MINE)), "<deliverable>now it is</deliverable>")
-    made = await told(TASKS[0], steps, THOUGHTS[0], ON, reasoner="mono")
-    assert (made.run.status, made.run.answer, made.world.done) == ("completed", "now it is", [(MINE, 900)])
 
 
 @settings(max_examples=20, deadline=None)
