@@ -1,10 +1,12 @@
 """What no configuration takes: each bad value is a `ConfigError` when it is built. Source: spec/primitives.md, D1."""
 
 import copy
+import json
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,127 +31,49 @@ Kind = type[Any]
 """One of the configurations; its fields are given by name."""
 
 HUGE, NAN, INF = 10**400, float("nan"), float("inf")
-COUNT: Values = (-1, 1.5, True, "3", [], HUGE, NAN)
-SECONDS: Values = (0, -1.0, True, "3", [], HUGE, NAN, INF, None)
-SHARE: Values = (-0.1, 1.1, True, "1", [], HUGE, NAN, None)
-FLAG: Values = (None, 0, 1, "yes", [])
-TEXTS: Values = (None, "a", 3, {"a": 1}, [None], [1], [["a"]])
-MAPPING: Values = (None, "a", 3, [], [("a", "b")])
-WORD: Values = (None, 3, "", [], {})
+WHOLE: Values = (1.5, True, "3", [], HUGE, NAN)
+LIMIT: Values = (0, -1.0, True, "3", [], HUGE, NAN, INF)
+PART: Values = (-0.1, 1.1, True, "1", [], HUGE, NAN)
+NO_NAME: Values = (3, "", [], {})
+GROUPS: Mapping[str, Values] = {
+    "$WHOLE": WHOLE,
+    "$COUNT": (-1, *WHOLE),
+    "$LIMIT": LIMIT,
+    "$SECONDS": (*LIMIT, None),
+    "$PART": PART,
+    "$SHARE": (*PART, None),
+    "$AMOUNT": (-0.1, True, "1", [], HUGE, NAN, INF),
+    "$FLAG": (None, 0, 1, "yes", []),
+    "$TEXTS": (None, "a", 3, {"a": 1}, [None], [1], [["a"]]),
+    "$MAPPING": (None, "a", 3, [], [("a", "b")]),
+    "$NO_NAME": NO_NAME,
+    "$WORD": (None, *NO_NAME),
+    "$LONG": ("a" * 1001,),
+}
+"""What stands in the table for several values."""
+NO_JSON: Mapping[str, Values] = {
+    "shares": ({"thinker": HUGE}, {1: 0.5}),
+    "digests": ({1: f"sha256:{'0' * 64}"},),
+    "resolution_tools": ({1: "a"},),
+    "files": ({"AGENTS.md"},),
+}
+KINDS: Sequence[Kind] = (
+    *(Budget, LoopConfig, PlanConfig, ToolProfile, StepIterationConfig, PreHydrationConfig),
+    *(ReferencePattern, Resolver, GuardConfig, ModelSettings, ConventionsConfig),
+)
 
+
+def _table() -> Iterator[tuple[str, str, Values]]:
+    """The rows of `tests/data/config_values.jsonl`: a kind, a field, and what it does not take."""
+    for row in map(json.loads, TABLE.read_text(encoding="utf-8").splitlines()):
+        for name in row["fields"]:
+            values = [one for bad in row["bad"] for one in (GROUPS[bad] if str(bad) in GROUPS else (bad,))]
+            yield row["kind"], name, (*values, *NO_JSON.get(name, ()))
+
+
+TABLE = Path(__file__).parent / "data" / "config_values.jsonl"
 BAD: Mapping[Kind, Mapping[str, Values]] = {
-    Budget: {
-        "max_steps": (0, *COUNT),
-        "max_tokens": (0, *COUNT),
-        "max_cost_usd": SECONDS[:-1],
-        "max_seconds": SECONDS[:-1],
-        "reserve": (1, *SHARE),
-        "shares": (*MAPPING, {"thinker": 0}, {"thinker": None}, {"thinker": HUGE}, {1: 0.5}),
-    },
-    LoopConfig: {
-        "budget": (None, 3, {}, {"max_steps": 3}),
-        "parse_faults": (0, None, *COUNT),
-        "nudges": (None, *COUNT),
-        "empty_replies": (0, None, *COUNT),
-        "continuations": (None, *COUNT),
-        "tool_result_chars": (199, None, *COUNT),
-        "max_concurrent_tools": (0, None, *COUNT),
-        **dict.fromkeys(("tool_timeout_s", "tool_grace_s"), SECONDS),
-        "finish_with_reads": FLAG,
-        "repair": ("all", *WORD),
-        "max_rounds": (0, None, *COUNT),
-        "deliverable": ("never", *WORD),
-        "actor_steps": (0, None, *COUNT),
-        "early_deliverable": ("never", *WORD),
-        "thinker_sees": ("nothing", *WORD),
-        "context_tokens": (999, *COUNT),
-        "output_schema": ("{}", 3, []),
-        "output_repairs": (None, *COUNT),
-        "tool_profile": ({}, ["web_*"], "web_*"),
-        "step_iteration": ({}, 3, False),
-        "pre_hydration": ({}, True, 3),
-        "conventions": ({}, ".", 3),
-        "guard": ({}, "enforce", True),
-        "plan": ({}, "first", True),
-    },
-    PlanConfig: {
-        **dict.fromkeys(("max_parallel", "same_error_limit", "no_progress_rounds"), (0, None, *COUNT)),
-        **dict.fromkeys(("shortlist_max", "selected_max", "max_steps"), (0, None, *COUNT)),
-        **dict.fromkeys(("transient_retries", "reasks", "llm_repairs", "select_all_below"), (None, *COUNT)),
-        **dict.fromkeys(("max_replans", "max_llm_calls", "max_tool_calls"), COUNT),
-        "max_tokens": (0, *COUNT),
-        "completion_threshold": (0, 101, None, *COUNT),
-        "history_max_tokens": (199, None, *COUNT),
-        "chapter_max_chars": (19, None, *COUNT),
-        "step_timeout_s": SECONDS,
-        **dict.fromkeys(("deadline_s", "max_cost_usd"), SECONDS[:-1]),
-        "approve_plan": ("last", *WORD),
-        "answer": ("on", *WORD),
-        "evaluators": (None, 3, "nothing_done", [None], (3,)),
-        "model": (None, 3, [], {}),
-    },
-    ToolProfile: {
-        **dict.fromkeys(("include", "exclude", "pinned"), TEXTS),
-        "max_tools": COUNT,
-        "require_verified": FLAG,
-        "trust_description": ("remote", *WORD),
-        "digests": (*MAPPING, {"a": None}, {"a": "0" * 64}, {"a": f"sha256:{'0' * 63}"}, {1: f"sha256:{'0' * 64}"}),
-    },
-    StepIterationConfig: {
-        "max_reattempts_per_step": (None, *COUNT),
-        "similarity_threshold": SHARE,
-        "on_limit_reached": ("Skip", *WORD),
-        "window": (0, 19, None, *COUNT),
-        "max_period": (0, None, *COUNT),
-        "repeats": (1, None, *COUNT),
-        "enabled": FLAG,
-    },
-    PreHydrationConfig: {
-        "custom_patterns": (None, "a", 3, {"a": "b"}, [None], ["[A-Z]"], [{"ref_type": "a"}]),
-        "resolution_tools": (*MAPPING, {"url": None}, {"url": 3}, {"url": ""}, {"": "a"}, {1: "a"}),
-        "timeout": SECONDS,
-        "reference_timeout": SECONDS,
-        "max_references": (None, *COUNT),
-        "max_context_tokens": (None, *COUNT),
-        "max_per_type": COUNT,
-        "max_concurrency": (0, None, *COUNT),
-        "max_input_chars": (None, *COUNT),
-        "path_style": ("vms", *WORD),
-    },
-    ReferencePattern: {
-        "ref_type": ("1a", "a b", "a" * 65, *WORD),
-        "pattern": (*WORD, "(", "*", r"(a)\1", "(a+)+", "a" * 1001, "a{99999999999}"),
-    },
-    Resolver: {"tool": WORD, "argument": WORD[1:]},
-    GuardConfig: {
-        **dict.fromkeys(("mode", "two_faults", "content_tokens", "fetch", "guess", "pins"), ("maybe", *WORD)),
-        **dict.fromkeys(("approvals", "anchor", "sanitise"), ("maybe", *WORD)),
-        **dict.fromkeys(("strict", "speculate", "direct", "memory"), FLAG),
-        **dict.fromkeys(("approval_timeout_s", "stage_timeout_s"), SECONDS),
-        **dict.fromkeys(("max_asks", "reasoning_retries", "max_backtracks", "max_trees"), (None, *COUNT)),
-        "lexicon": (*MAPPING, {"ping": ("a",)}, {"write": "a"}, {"write": (3,)}, {"write": ("",)}),
-        **dict.fromkeys(("constraints", "rules", "standing"), (None, "a", 3, {}, (None,), ("a",))),
-        "declared": MAPPING,
-        **dict.fromkeys(("cedar", "user", "judge"), (None, 3, [], {})),
-    },
-    ModelSettings: {
-        **dict.fromkeys(("temperature", "price_in", "price_out"), (-0.1, True, "1", [], HUGE, NAN, INF)),
-        "top_p": SHARE[:-1],
-        "max_output_tokens": COUNT,
-        "seed": COUNT[1:],
-        "reasoning_effort": (3, [], {}),
-        "stop": TEXTS,
-        **dict.fromkeys(("connect_timeout_s", "between_tokens_timeout_s"), SECONDS),
-        **dict.fromkeys(("first_token_timeout_s", "request_timeout_s"), SECONDS[:-1]),
-        "attempts": (0, None, *COUNT),
-        "extra": MAPPING,
-    },
-    ConventionsConfig: {
-        "root": ("a\0b", *WORD),
-        "files": (*TEXTS, ["a/b"], [""], [".."], {"AGENTS.md"}),
-        "max_bytes": (None, *COUNT),
-        "store": WORD[1:],
-    },
+    kind: {name: values for of, name, values in _table() if of == kind.__name__} for kind in KINDS
 }
 NEEDED: Mapping[Kind, Mapping[str, object]] = {
     ReferencePattern: {"ref_type": "jira", "pattern": "a"},
