@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cases import cases, each
+from cases import cases
 from surefoot import Agent, GuardConfig, LoopConfig, MemoryJournal, tool
 from surefoot.core.text.json import pin_of
 from surefoot.runtime.rules import cedar_of, declared_of, rules_of
@@ -49,23 +49,9 @@ def test_a_file_gives_its_rules_in_order(file: Path) -> None:
     assert [(one.tool, one.expires_at, one.when[0].arg) for one in standing] == [("pay", "2026-12-31", "to")]
 
 
-@each(
-    ("written", "said"),
-    [
-        ("[[rule]", "not valid TOML"),
-        ("x = [" + "[" * 5000, "not valid TOML"),
-        ("[rule]\nid = 'a'", "write [[rule]], with two brackets"),
-        ("rule = ['a']", "rule 1 is not a table"),
-        ("[[rules]]\nid = 'a'", "a file of rules has no such table"),
-        (MAIL + MAIL, "rule 'mail-stays-in-house': id='mail-stays-in-house': there is another one"),
-        (MAIL.replace('"deny"', '"allow"'), "rule 'mail-stays-in-house': then='allow': choose deny or ask"),
-        (MAIL.replace("not_matches", "unlike"), "rule 'mail-stays-in-house': unlike='*@example.org': unknown key"),
-        (MAIL + "[[rule]]\nwhen = { tool = 'x' }\nthen = 'ask'", "rule 2: id=None: it is missing"),
-        (RENT.replace('tool = "pay"', 'tool = "*"'), "standing 'rent': tool='*': name exactly one tool"),
-    ],
-)
+@cases("runtime/rules_files")
 def test_what_cannot_be_meant_names_the_file_and_the_rule(file: Path, written: str, said: str) -> None:
-    file.write_text(written)
+    file.write_text(written.replace("$MAIL", MAIL).replace("$DEEP", "[" * 5001))
     with pytest.raises(ConfigError, match=re.escape(said)) as told:
         rules_of(file)
     assert str(file) in str(told.value)
@@ -114,27 +100,17 @@ async def buy(part: str, count: int, to: str = "") -> str:
     return f"{count} {part} {to}"
 
 
-RULE = '[[rule]]\nid = "r"\nthen = "ask"\nwhen = '
-MISNAMED = {
-    '[tools.byu]\napproval = "always"': "the rules declare 'byu', but no tool here is called that",
-    f'{RULE}{{tool = "byu"}}': "rule 'r' is about 'byu', but no tool here is called that",
-    f'{RULE}{{tool = "b*", arg = "cuont"}}': "rule 'r' is about a parameter 'cuont', which no tool that it names has",
-    f'{RULE}{{tool = "b*", arg = "count"}}': "",
-    '[tools.buy]\napproval = "always"': "",
-}
-
-
 @pytest.mark.anyio
-@pytest.mark.parametrize("written", MISNAMED)
-async def test_a_rule_about_a_tool_that_is_not_here_says_so(written: str, tmp_path: Path) -> None:
-    (path := tmp_path / "rules.toml").write_text(written)
-    rules, standing = rules_of(path)
-    guard = GuardConfig(rules=rules, standing=standing, declared=declared_of(path))
+@cases("runtime/rules_files")
+async def test_a_rule_about_a_tool_that_is_not_here_says_so(written: str, told: str, file: Path) -> None:
+    file.write_text(written)  # noqa: ASYNC240  # a small file
+    rules, standing = rules_of(file)
+    guard = GuardConfig(rules=rules, standing=standing, declared=declared_of(file))
     store = MemoryJournal()
     agent = Agent(ScriptedModel(["Done."]), [buy], config=LoopConfig(guard=guard), journal=store)
     records, _ = await store.read_recorded((await agent.run("Buy.")).id)
-    told = [warning for one in records if isinstance(one.event, ToolsSelected) for warning in one.event.warnings]
-    assert told == [MISNAMED[written]] * bool(MISNAMED[written])
+    warned = [warning for one in records if isinstance(one.event, ToolsSelected) for warning in one.event.warnings]
+    assert warned == [told] * bool(told)
 
 
 def test_what_is_declared_of_a_parameter_that_a_tool_lacks_is_an_error() -> None:
