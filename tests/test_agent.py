@@ -332,12 +332,7 @@ async def test_a_model_that_goes_on_past_the_deadline_is_left_and_the_run_says_s
 
 
 async def test_a_word_must_answer_what_the_call_waits_for() -> None:
-    @tool(timeout_s=0.02)
-    async def pay(amount: int) -> str:
-        await asyncio.Event().wait()
-        return str(amount)
-
-    agent = Agent(ScriptedModel([calls(("pay", {"amount": 5}))]), tools=[pay])
+    agent = Agent(ScriptedModel([calls(("pay", {"amount": 5}))]), World(["pay"]).tools())
     run = await agent.run("pay 5")
     for why, said in (
         ("waits for in_doubt", agent.refuse(run.id, "1.0", by="Ada")),

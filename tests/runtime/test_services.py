@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import logging
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from dataclasses import dataclass
@@ -35,8 +34,8 @@ SECRET = "hunter2"
 class Db:
     """A service that tells its password to everybody who asks."""
 
-    def __init__(self) -> None:
-        self.log: list[str] = []
+    def __init__(self, owner: str = "") -> None:
+        self.owner = owner
 
     def __repr__(self) -> str:
         return f"Db({SECRET})"
@@ -91,11 +90,6 @@ def log() -> Log:
     return Log()
 
 
-async def made_by(factory: object) -> tuple[object, RunServices]:
-    async with RunServices(checked_services({Db: factory})) as services:
-        return await services.get(Db), services
-
-
 class TestFactories:
     @each(
         ("key", "value", "makes"),
@@ -117,7 +111,9 @@ class TestFactories:
         assert is_factory(key, value) is makes
         assert checked_services({key: value}) == {key: value}
 
-    @pytest.mark.parametrize("form", ["object", "class", "async", "async gen", "gen", "async cm", "cm", "own cm"])
+    @pytest.mark.parametrize(
+        "form", ["object", "class", "async", "async gen", "gen", "async cm", "cm", "own cm", "own object"]
+    )
     async def test_each_form_gives_the_service(self, form: str) -> None:
         closed: list[str] = []
 
@@ -141,17 +137,14 @@ class TestFactories:
             "async cm": contextlib.asynccontextmanager(by_async_generator),
             "cm": contextlib.contextmanager(by_generator),
             "own cm": Conn,
+            "own object": Conn(),
         }
-        service, _ = await made_by(forms[form])
+        async with RunServices(checked_services({Db: forms[form]})) as services:
+            service = await services.get(Db)
         assert isinstance(service, Db)
         assert closed == ([form] if form in ("async gen", "gen", "async cm", "cm") else [])
         if isinstance(service, Conn):
-            assert (service.entered, service.closed) == (1, 1)
-
-    async def test_an_object_is_neither_entered_nor_closed(self) -> None:
-        conn = Conn()
-        assert (await made_by(conn))[0] is conn
-        assert (conn.entered, conn.closed) == (0, 0)
+            assert (service.entered, service.closed) == ((0, 0) if form == "own object" else (1, 1))
 
     @each(
         ("services", "why"),
@@ -183,10 +176,12 @@ class TestOneRun:
             assert await other.get(Db) is not found[0]
 
     @pytest.mark.parametrize("ending", [None, KeyError("the run"), asyncio.CancelledError()])
-    async def test_they_close_in_reverse_however_a_run_ends(self, log: Log, ending: BaseException | None) -> None:
+    async def test_they_close_in_reverse_however_a_run_ends_and_no_words_of_errors_are_logged(
+        self, log: Log, ending: BaseException | None, caplog: pytest.LogCaptureFixture
+    ) -> None:
         async def run() -> None:
             registered: dict[ServiceKey, object] = {Db: log.factory("db")}
-            registered[Cache] = log.factory("cache", closing=OSError("late"))
+            registered[Cache] = log.factory("cache", closing=OSError(SECRET))
             async with RunServices(registered) as services:
                 await services.get(Db)
                 await services.get(Cache)
@@ -203,6 +198,8 @@ class TestOneRun:
             running.cancel()
         (came,) = await asyncio.gather(running, return_exceptions=True)
         assert (type(came), log.seen) == (type(ending), ["open db", "open cache", "close cache", "close db"])
+        assert "Cache could not be closed: OSError" in caplog.text
+        assert SECRET not in caplog.text
 
     async def test_each_is_closed_in_the_task_that_opened_it(self) -> None:
         tasks: list[object] = []
@@ -215,17 +212,10 @@ class TestOneRun:
             async def __aexit__(self, *_: object) -> None:
                 tasks.append(asyncio.current_task())
 
-        await made_by(Tasked)
+        async with RunServices({Db: Tasked}) as services:
+            await services.get(Db)
         assert len(tasks) == 2
         assert tasks[0] is tasks[1]
-
-    async def test_an_error_at_closing_is_logged_without_its_words(
-        self, log: Log, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        with caplog.at_level(logging.INFO):
-            await made_by(log.factory("db", closing=OSError(SECRET)))
-        assert "Db could not be closed: OSError" in caplog.text
-        assert SECRET not in caplog.text
 
     async def test_a_failed_making_tells_the_type_only_and_is_tried_again_later(self) -> None:
         attempts: list[int] = []
@@ -489,20 +479,15 @@ class TestOfOneRun:
     def agent(self, seen: list[str], db: object = ...) -> Agent:
         @tool(effect="read")
         async def whose(db: Db) -> None:
-            seen.append(db.log[0] if db.log else type(db).__name__)
+            seen.append(db.owner or type(db).__name__)
 
         return Agent(ScriptedModel([calls(("whose", {})), "done"] * 2), tools=[whose], services={Db: db})
-
-    def db(self, owner: str) -> Db:
-        made = Db()
-        made.log.append(owner)
-        return made
 
     async def test_each_run_of_one_agent_and_each_turn_of_a_chat_has_its_own(self) -> None:
         seen = list[str]()
         agent = self.agent(seen)
-        await agent.run("whose is it?", services={Db: self.db("ann")})
-        await agent.chat().send("and now?", services={Db: lambda: self.db("bea")})
+        await agent.run("whose is it?", services={Db: Db("ann")})
+        await agent.chat().send("and now?", services={Db: lambda: Db("bea")})
         assert seen == ["ann", "bea"]
 
     async def test_a_run_without_it_does_not_begin(self) -> None:
@@ -515,7 +500,7 @@ class TestOfOneRun:
 
     async def test_it_takes_the_place_of_the_agents_for_one_run_alone(self) -> None:
         seen = list[str]()
-        agent = self.agent(seen, self.db("all"))
+        agent = self.agent(seen, Db("all"))
         await agent.run("whose?", services={Db: lambda: Closing(seen)})
         await agent.run("whose?")
         assert seen == ["Closing", "closed", "all"]
