@@ -47,7 +47,8 @@ def test_what_a_person_sees_of_runs(surefoot: Command, tmp_path: Path, case: Map
             run_id = run_id or next(iter(re.findall(r"\brun ([0-9a-f]{12})\b", done.err)), "")
             assert (done.code, done.out) == (step.get("code", 0), step.get("out", done.out)), done.err
             assert not [text for text in step.get("err", ()) if meant(text) not in done.err], done.err
-            assert not [text for text in step.get("shown", ()) if text not in done.out], done.out
+            assert not [text for text in step.get("shown", ()) if text.replace("RUN", run_id) not in done.out], done.out
+            assert not [text for text in step.get("not_shown", ()) if text in done.out], done.out
             assert not [text for text in step.get("not_err", ()) if text in done.err], done.err
             if "run" in step:
                 *events, last = done.json_lines

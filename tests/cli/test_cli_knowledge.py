@@ -1,7 +1,6 @@
 """`knowledge add`, `search`, `verify`: the commands alone, as `app.py` takes them in."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,14 +29,6 @@ def stored_by_a_model(root: Path, text: str) -> None:
         await bridge.aclose()
 
     asyncio.run(store())
-
-
-def test_what_is_added_is_found(knowledge: Command) -> None:
-    done = knowledge("add", "Money", "is", "Decimal", "--directory", "src/api", "--language", "py")
-    assert done.output == "1  [Fact, confidence=0.80, from src/api, verified by operator]\n    Money is Decimal\n"
-    assert knowledge("search", "python", "--directory", "src/api/new.py").output == done.output
-    assert json.loads(knowledge("search", "money", "--json").output)["language"] == "python"
-    assert knowledge("search", "lunch").output == "nothing found\n"
 
 
 def test_what_a_model_stored_is_shown_with_its_run_until_a_person_vouches(knowledge: Command, tmp_path: Path) -> None:

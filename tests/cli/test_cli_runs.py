@@ -92,24 +92,6 @@ def test_the_list_shows_no_secret_of_a_task(surefoot: Command, tmp_path: Path) -
     assert not [secret for secret in ("hunter2", "s3cret") if secret in told]
 
 
-def test_show_tells_each_step(surefoot: Command, finished: str) -> None:
-    shown = surefoot("show", finished[:6])
-    assert shown.code == 0
-    for text in (
-        f"run {finished} · completed",
-        "task: 6 times 7? 六乘七",
-        "tools: file_list",
-        "step 1 · record 1 ·",
-        "  I compute.",
-        '  → arithmetic(expression="6*7")  #1.0',
-        "  ← 42",
-        "ended: completed",
-        "  It is 42.",
-    ):
-        assert text in shown.out
-    assert "read_result" not in shown.out
-
-
 def test_show_gives_raw_records_and_follows_to_the_end(surefoot: Command, finished: str) -> None:
     raw = [json.loads(line) for line in surefoot("show", finished, "--events").out.splitlines()]
     assert [record["seq"] for record in raw] == list(range(7))
