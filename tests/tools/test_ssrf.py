@@ -6,11 +6,9 @@ from the interpreter itself (its audit events), so that a refusal that comes too
 
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import pytest
-from aiohttp import web
-from served import answering, never, serving
+from served import Site, answering, never, serving
 from yarl import URL
 
 from cases import rows
@@ -63,48 +61,16 @@ def heard() -> Iterator[list[str]]:
     _ears.clear()
 
 
-@dataclass
-class Site:
-    """A local server: `/to?where=…` leads on, `/count?n=…` leads on so many times, all else is its secret."""
-
-    port: int = 0
-    asked: list[str] = field(default_factory=list[str])
-    hosts: list[str] = field(default_factory=list[str])
-
-    @property
-    def pair(self) -> str:
-        return f"127.0.0.1:{self.port}"
-
-    @property
-    def connection(self) -> str:
-        return f"connect ('127.0.0.1', {self.port})"
-
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.asked.append(request.path)
-        self.hosts.append(request.headers["Host"])
-        match request.path:
-            case "/to":
-                return web.Response(status=302, headers={"Location": request.query["where"]})
-            case "/count" if (left := int(request.query["n"])) > 0:
-                return web.Response(status=307, headers={"Location": f"/count?n={left - 1}"})
-            case _:
-                return web.Response(text=f"the secret of {self.port}")
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[Site]:
-    """What may be fetched from."""
-    site = Site()
-    async with serving(site.answer) as site.port:
-        yield site
-
-
 @pytest.fixture
 async def inside() -> AsyncIterator[Site]:
-    """What may not."""
+    """A server that may not be fetched from, where the other may."""
     site = Site()
     async with serving(site.answer) as site.port:
         yield site
+
+
+def connection(site: Site) -> str:
+    return f"connect ('127.0.0.1', {site.port})"
 
 
 def leading_to(site: Site, target: str) -> str:
@@ -130,7 +96,7 @@ async def test_asked_for_it_connects_to_nothing(call: Call, heard: list[str], ur
 async def test_led_to_it_by_a_page_it_stays_there(call: Call, site: Site, heard: list[str], url: str) -> None:
     fetch = web_fetch_tool(allow_hosts=[site.pair], resolve=never, timeout_s=2)
     assert_refused(await call(fetch, url=leading_to(site, url)))
-    assert (heard, site.asked) == ([site.connection], ["/to"])
+    assert (heard, site.paths) == ([connection(site)], ["/to"])
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -144,7 +110,7 @@ async def test_a_name_with_such_an_address_is_refused_whatever_others_it_has(
     resolve, asked = answering([address])
     fetch = web_fetch_tool(allow_hosts=[site.pair], resolve=resolve, timeout_s=2)
     assert_refused(await call(fetch, url=leading_to(site, "https://name.test/")))
-    assert (asked, heard) == (["name.test:443"], [site.connection])
+    assert (asked, heard) == (["name.test:443"], [connection(site)])
 
 
 class TestARealServerInside:
@@ -162,7 +128,7 @@ class TestARealServerInside:
         opened = web_fetch_tool(allow_hosts=[site.pair, inside.pair], resolve=never, timeout_s=2)
         assert (await call(opened, url=target)).content == f"the secret of {inside.port}"
         assert (await call(opened, url=leading_to(site, target))).content == f"the secret of {inside.port}"
-        assert inside.asked == ["/x", "/x"]
+        assert inside.paths == ["/x", "/x"]
 
     @pytest.mark.parametrize("target", ["//{pair}/x", "http://u:w@{pair}/x", "ftp://{pair}/x"])
     async def test_no_other_way_to_lead_reaches_it(self, call: Call, site: Site, inside: Site, target: str) -> None:
@@ -184,7 +150,11 @@ class TestANameThatChangesItsAnswer:
         resolve, asked = answering(["127.0.0.1"], ["127.0.0.99"])
         fetch = web_fetch_tool(allow_hosts=[f"name.test:{site.port}"], resolve=resolve, timeout_s=2)
         assert not (await call(fetch, url=f"http://NAME.test:{site.port}/x")).is_error
-        assert (asked, heard, site.hosts) == ([f"name.test:{site.port}"], [site.connection], asked)
+        assert (asked, heard, [one.headers["Host"] for one in site.asked]) == (
+            [f"name.test:{site.port}"],
+            [connection(site)],
+            asked,
+        )
 
     async def test_with_the_next_page_it_is_checked_again(self, call: Call, site: Site, heard: list[str]) -> None:
         resolve, asked = answering(["127.0.0.1"], ["169.254.169.254"])
@@ -192,7 +162,7 @@ class TestANameThatChangesItsAnswer:
         result = await call(fetch, url=f"http://name.test:{site.port}/to?where=/x")
         assert_refused(result)
         assert "metadata" in result.content
-        assert (len(asked), heard, site.asked) == (2, [site.connection], ["/to"])
+        assert (len(asked), heard, site.paths) == (2, [connection(site)], ["/to"])
 
 
 class TestTheWay:

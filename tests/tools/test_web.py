@@ -1,14 +1,10 @@
 """Which hosts and addresses are open, however they are spelt, and what `web_fetch` gives of them."""
 
-import asyncio
-import gzip
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import ip_address
 
 import pytest
-from aiohttp import web
-from served import answering, never, serving
+from served import Site, answering, never
 
 from cases import cases, each
 from surefoot.tools.web import (
@@ -22,50 +18,6 @@ from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
 Call = Callable[..., Awaitable[ToolResult]]
-
-
-@dataclass
-class Site:
-    """A local server: its port, and what it was asked."""
-
-    port: int = 0
-    asked: list[web.BaseRequest] = field(default_factory=list[web.BaseRequest])
-
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.asked.append(request)
-        match request.path:
-            case "/page":
-                return web.Response(text="<p>Hello <b>there</b>", content_type="text/html")
-            case "/gzip":
-                body = gzip.compress(b"squeezed")
-                return web.Response(body=body, headers={"Content-Encoding": "gzip", "Content-Type": "text/plain"})
-            case "/to":
-                location = request.query["where"]
-                return web.Response(status=302, headers={"Location": location, "Set-Cookie": "a=b"})
-            case "/huge-header":
-                return web.Response(text="x", headers={"X-Huge": "x" * 100_000})
-            case "/png":
-                return web.Response(body=b"\x89PNG", content_type="image/png")
-            case "/slow":
-                return await self.drip(request)
-            case "/busy":
-                return web.Response(status=503)
-            case _:
-                return web.Response(status=404)
-
-    async def drip(self, request: web.BaseRequest) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
-        await response.prepare(request)
-        while True:
-            await response.write(b"x")
-            await asyncio.sleep(0.01)  # the drip is the case; the client hangs up
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[Site]:
-    site = Site()
-    async with serving(site.answer) as site.port:
-        yield site
 
 
 class TestFetching:
