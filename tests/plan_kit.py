@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import records
@@ -15,6 +16,7 @@ from surefoot.testing.world import overall, plan, reflects
 from surefoot.tools.call import OutcomeUnknown, ToolFailed
 from surefoot.types.events import Event
 from surefoot.types.ports import JournalStore, Tool
+from surefoot.types.reflection import EvaluationResult, Evaluator, ExecutionContext
 
 Json = Mapping[str, Any]  # Any: JSON
 Fault = str | Exception | Sequence[str | Exception]
@@ -112,6 +114,23 @@ WORDS: Words = {
 
 ONE_BY_ONE: Json = {"plan": {"answer": "off", "max_parallel": 1}}
 """Steps one after another, and no answer at the end."""
+
+
+def evaluators() -> dict[str, Evaluator]:
+    """Who looks at the runs of the tables: one content at second sight, one when two steps are done, and one broken."""
+    sights = count()
+
+    def judge(_: ExecutionContext) -> EvaluationResult:
+        return EvaluationResult("judge", passed=next(sights) > 0, note="wrong number")
+
+    def complete(context: ExecutionContext) -> EvaluationResult:
+        done = len(context.step_results)
+        return EvaluationResult("", passed=done > 1, note=f"{done} is too few")
+
+    async def impatient(_: ExecutionContext) -> EvaluationResult:
+        raise TimeoutError("my database is slow")
+
+    return {"judge": judge, "complete": complete, "impatient": impatient}
 
 
 class World:

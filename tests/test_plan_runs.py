@@ -15,6 +15,7 @@ from plan_kit import (
     WORDS,
     World,
     configured,
+    evaluators,
     events_of,
     off,
     planning_of,
@@ -23,19 +24,17 @@ from plan_kit import (
     statuses,
     step,
     store_of,
-    suggested,
     thinking,
 )
 from scenes import Row, play, scenes
 from surefoot import Agent, GuardConfig, MemoryJournal, ModelRequest, Run, Task, tool
 from surefoot.core.loop.fold import fold
 from surefoot.testing.journals import CheckedJournal
-from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.testing.world import overall, plan
 from surefoot.types.events import CallEnded, InStep
 from surefoot.types.plan import ContextDocument, TaskContext
 from surefoot.types.plan_events import ProposalMade
-from surefoot.types.reflection import EvaluationResult, ExecutionContext
 
 pytestmark = pytest.mark.anyio
 
@@ -48,7 +47,7 @@ BAD = {"look bad": "tool:gone"}
 
 @scenes("plans", "runs")
 async def test_what_comes_of_a_plan(row: Row) -> None:
-    await play(row, World, WORDS, reasoner="plan", config=ONE_BY_ONE)
+    await play(row, World, WORDS, reasoner="plan", config=ONE_BY_ONE, evaluators=evaluators())
 
 
 async def test_a_tool_that_is_exclusive_runs_alone() -> None:
@@ -222,32 +221,6 @@ async def test_cancelled_while_calls_run_and_taken_up_again() -> None:
     assert (run.status, world.ran) == ("completed", ["look x", "look me"])
 
 
-async def test_evaluators_look_at_what_was_done() -> None:
-    seen: list[int] = []
-
-    def complete(context: ExecutionContext) -> EvaluationResult:
-        seen.append(len(context.step_results))
-        return EvaluationResult("", passed=len(context.step_results) > 1, note="one is too few")
-
-    world = World()
-    more = suggested(step("b", "find", q="y", insert_after="a"))
-    config = configured(answer="off", evaluators=("complete",))
-    agent = world.agent(LOOK, more, config=config, evaluators={"complete": complete})
-    assert ((await agent.run("go", run_id="r")).status, seen) == ("completed", [1, 2])
-    agent = world.agent(LOOK, STOP, config=config, evaluators={"complete": complete})
-    run = await agent.run("go", run_id="r")
-    assert (run.status, run.reason) == ("completed_partial", "evaluation")
-
-
-async def test_a_planner_of_its_own_makes_the_proposals() -> None:
-    planner, speaker = script(LINE), script("It is sent.")
-    world = World()
-    agent = world.agent(speaker)
-    agent = Agent({"solo": speaker, "planner": planner}, world.tools(), reasoner="plan")
-    run = await agent.run("go")
-    assert (run.status, run.answer, len(planner.requests), len(speaker.requests)) == ("completed", "It is sent.", 1, 1)
-
-
 async def test_who_proposes_is_told_what_is_known_around_the_task_and_why_a_plan_was_refused() -> None:
     world = World()
     good = step("a", "look", q="x")
@@ -280,23 +253,6 @@ async def test_a_planned_run_is_forked_at_any_record() -> None:
         assert run.status == "completed", (at, run)
         assert branch.ran.count("send Ann 3: about x") == 1 - sent, at
         await events_of(other, f"f{at}")
-
-
-async def test_an_agent_step_knows_what_other_steps_have_done() -> None:
-    world = World()
-    again, steps = calls(("send", {"to": "Ann"})), [step("a", "send", to="Ann"), step("b", "send", ["a"], to="Ann")]
-    told = step("c", kind="agent", needs=["b"], instruction="write to Ann if she does not know", allowed_tools=["send"])
-    model = ScriptedModel([json.dumps(plan(*steps, told)), again, "She knows."])
-    agent = world.agent(model, config=configured(answer="off"))
-    assert (await agent.run("go", run_id="r")).status == "completed"
-    assert world.ran == ["send Ann", "send Ann"]  # the plan names it twice, the agent once more
-    assert "Already done as call b.1" in model.requests[-1].messages[-1].content
-    await events_of(agent)
-
-    other = step("b", "send", ["a"], to="Bob")
-    model, world.ran = ScriptedModel([json.dumps(plan(steps[0], other, told)), again, "She knows."]), []
-    assert (await world.agent(model, config=configured(answer="off")).run("go")).status == "completed"
-    assert world.ran == ["send Ann", "send Bob", "send Ann"]
 
 
 async def test_two_agents_side_by_side_do_not_both_make_the_same_write() -> None:

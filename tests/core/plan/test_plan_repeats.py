@@ -17,7 +17,6 @@ from plan_world import planning_of as planning_with
 from plan_kit import (
     GIVE_UP,
     ONE_BY_ONE,
-    STOP,
     WORDS,
     World,
     adjusted,
@@ -93,22 +92,6 @@ async def test_a_retry_cannot_make_a_call_that_is_being_made() -> None:
     run = await agent.run("go", run_id="r")
     assert (run.status, world.ran) == ("completed", [*SENT, "send Carl hi"])
     assert await refusals(agent) == ["repeats_completed_call b:send"]
-
-
-async def test_what_an_edit_gives_is_held_to_what_was_done_also_where_it_refers_to_results() -> None:
-    said = [
-        plan(step("l", "look", q="x"), *TWO["steps"]),
-        GIVE_UP,
-        adjusted("b", ["l"], to="{{l.who}}", text="hi"),
-        GIVE_UP,
-        STOP,
-    ]
-    row = {"said": said, "ran": ["look x", *SENT], "end": "stopped/reflector_stop", "refused": []}
-    world = {"broken": {"send Bob hi": "tool:gone"}}
-    played = await play({**row, "world": world}, World, reasoner="plan", config=ONE_BY_ONE)
-    failure = (await planning_of(played.agent)).steps["b"].failures[-1].error
-    assert failure is not None
-    assert failure.code == "repeats_completed_call"
 
 
 def test_fingerprints_count_defaults_as_said_at_any_depth() -> None:
