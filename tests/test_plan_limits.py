@@ -67,20 +67,9 @@ def tries(most: int, action: LimitAction = LimitAction.SkipStep, **more: Any) ->
 async def test_what_limits_make_of_a_plan(row: Row) -> None:
     played = await play(row, World, WORDS, reasoner="plan", config=ONE_BY_ONE, evaluators=evaluators())
     notes = [one.evaluation.note for one in played.events if isinstance(one, RunEvaluated)]
+    done = [name for name, step in (await planning_of(played.agent)).steps.items() if step.status == "succeeded"]
+    assert len(done) == row.get("succeeded", len(done))
     assert all(any(text in note for note in notes) for text in row.get("notes", ()))
-
-
-@pytest.mark.parametrize("most", [2, 3, 5, 9, 10])
-async def test_requests_side_by_side_do_not_pass_their_limit(most: int) -> None:
-    model = planner(thoughts(8))
-    agent = World().agent(model, config=configured(max_llm_calls=most, max_parallel=8))
-    run = await agent.run("go", run_id="r")
-    end = ("stopped", "llm_budget") if most < 10 else ("completed", "")  # just enough are enough
-    assert (ended(run), len(model.requests)) == (end, most if most > 2 else 1)
-    assert (
-        list((await statuses(agent)).values()).count("succeeded") == most - 2
-    )  # the plan, and the answer that is kept
-    assert run.answer == ("words" if most > 2 else "")
 
 
 async def test_reflections_are_counted_beside_what_steps_ask() -> None:
@@ -334,20 +323,6 @@ async def test_a_number_of_steps_that_is_said_bounds_the_run_and_the_default_eac
     assert (more.status, len(models[0].requests)) == ("completed", 63)  # answered anew
     run = await World().agent(models[1], config=configured(max_steps=60, max_parallel=8)).run("go")
     assert (run.status, len(models[1].requests)) == ("completed", 62)
-
-
-async def test_requests_of_a_judge_count_against_the_ceiling_of_a_plan() -> None:
-    allow = '{"reason": "asked for", "verdict": "allow", "constraint_id": null}'
-    judge = FunctionModel(lambda _: allow, name="test:judge")
-    names = [f"Ann{at}" for at in range(9)]
-    steps = [step(f"s{at}", "send", to=name) for at, name in enumerate(names)]
-    config = LoopConfig(
-        plan=PlanConfig(answer="off", max_llm_calls=5, max_parallel=1), guard=GuardConfig(judge="self", mode="observe")
-    )
-    models = {"solo": script(plan(*steps)), "guard": judge}
-    run = await Agent(models, World().tools(), reasoner="plan", config=config).run(f"Write to {', '.join(names)}.")
-    assert ended(run) == ("stopped", "llm_budget")
-    assert (len(judge.requests), run.requests) == (4, 5)
 
 
 @pytest.mark.parametrize("limit", ["max_tool_calls", "deadline_s"])
