@@ -21,6 +21,8 @@ from processes import COMMAND
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Opened
 
+HOSTILE = str(Path(__file__).parents[1] / "tools" / "mcp_hostile.py")
+
 
 def spoken(one: Any) -> Json | int:  # Any: JSON
     """A line of a script: a status, words, or calls."""
@@ -38,11 +40,14 @@ def test_what_a_person_sees_of_runs(surefoot: Command, tmp_path: Path, case: Map
     with chat_server(*map(spoken, case["script"])) as chat:
 
         def meant(text: str) -> str:
-            return text.replace("MODEL", chat.model).replace("RUN", run_id)
+            known = {"MODEL": chat.model, "RUN": run_id, "HOSTILE": HOSTILE, "PYTHON": sys.executable}
+            return re.sub("|".join(known), lambda name: known[name[0]], text)
 
         for step in case["do"]:
             for name, text in {"scores.py": SCORES, **step.get("files", {})}.items():
-                (tmp_path / name).write_text(text, encoding="utf-8")
+                (tmp_path / name).write_text(
+                    text.replace("HOSTILE", HOSTILE).replace("PYTHON", sys.executable), "utf-8"
+                )
             done = surefoot(*map(meant, step["argv"]))
             run_id = run_id or next(iter(re.findall(r"\brun ([0-9a-f]{12})\b", done.err)), "")
             assert (done.code, done.out) == (step.get("code", 0), step.get("out", done.out)), done.err
@@ -50,6 +55,8 @@ def test_what_a_person_sees_of_runs(surefoot: Command, tmp_path: Path, case: Map
             assert not [text for text in step.get("shown", ()) if text.replace("RUN", run_id) not in done.out], done.out
             assert not [text for text in step.get("not_shown", ()) if text in done.out], done.out
             assert not [text for text in step.get("not_err", ()) if text in done.err], done.err
+            for wanted, told in zip(step.get("rows", ()), done.json_lines if "rows" in step else (), strict=False):
+                assert {key: told.get(key) for key in wanted} == wanted
             if "run" in step:
                 *events, last = done.json_lines
                 assert {key: cast("Json", last["run"]).get(key) for key in step["run"]} == step["run"]
@@ -58,6 +65,8 @@ def test_what_a_person_sees_of_runs(surefoot: Command, tmp_path: Path, case: Map
     for body, names, asked in zip_longest(chat.bodies, case.get("offered", ()), case.get("asked", ())):
         assert names is None or offered(body) == set(names)
         assert not [text for text in asked or () if text not in json.dumps(body, ensure_ascii=False)]
+    for name, text in case.get("holds", {}).items():
+        assert text in (tmp_path / name).read_text(encoding="utf-8")
     for name, text in case.get("made", {}).items():
         assert ((tmp_path / name).read_text() if (tmp_path / name).exists() else None) == text
 

@@ -127,20 +127,6 @@ BARE = [
 ]
 
 
-def test_messages_alone_are_a_run_and_tools_are_known_by_their_names(surefoot: Command, tmp_path: Path) -> None:
-    done = surefoot("check", "--replay", logs(tmp_path, BARE), "--json")
-    assert verdicts(done.json_lines) == ["allow", "allow"]
-
-
-def test_the_tools_of_the_command_line_come_before_those_of_the_log(surefoot: Command, tmp_path: Path) -> None:
-    file = tmp_path / "tools.py"
-    file.write_text(
-        'import surefoot\n\n@surefoot.tool(effect="delete")\ndef read_file(path: str) -> str:\n    "Shred."\n'
-    )
-    done = surefoot("check", "--replay", logs(tmp_path, BARE), "--tools", str(file), "--json")
-    assert done.json_lines[0]["decision"] != "allow"
-
-
 CALL = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "read_file", "arguments": "{}"}}]}
 
 
@@ -159,20 +145,6 @@ def test_a_file_of_wrong_lines_is_not_told_line_by_line(surefoot: Command, tmp_p
     done = surefoot("check", "--replay", logs(tmp_path, BARE, *["{"] * 500))
     assert len(done.err.splitlines()) == MOST_TOLD
     assert done.out.splitlines()[-1].endswith("500 lines left out")
-
-
-def test_arguments_that_are_not_an_object_are_refused_as_in_a_run(surefoot: Command, tmp_path: Path) -> None:
-    calls = [{"id": str(at), "function": {"name": "x", "arguments": a}} for at, a in enumerate(("{", "7", [1], None))]
-    done = surefoot("check", "--replay", logs(tmp_path, [{"role": "assistant", "tool_calls": calls}]), "--json")
-    assert verdicts(done.json_lines)[:3] == ["deny: arguments"] * 3
-    assert done.json_lines[3]["rule"] != "arguments"
-
-
-def test_what_a_log_holds_cannot_steer_the_terminal(surefoot: Command, tmp_path: Path) -> None:
-    evil = {"id": "1", "function": {"name": "wipe\x1b[2J\u202e", "arguments": {"id": "\x1b[2Jall"}}}
-    done = surefoot("check", "--replay", logs(tmp_path, [{"role": "assistant", "tool_calls": [evil]}]))
-    assert "wipe" in done.out
-    assert not set("\x1b\u202e") & set(done.out)
 
 
 def test_the_worked_example_of_the_page_says_what_the_page_says(surefoot: Command, tmp_path: Path) -> None:

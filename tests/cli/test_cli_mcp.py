@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from cli_world import Command, calls, chat_server, run_id_in, says
+from cli_world import Command, chat_server, says
 
 from processes import free_port, listening
 
@@ -30,27 +30,6 @@ def test_mcp_list_shows_tools_effects_and_pins(surefoot: Command, tmp_path: Path
     rows = [json.loads(line) for line in surefoot("mcp", "list", file, "--json").out.splitlines()]
     assert {row["remote"] for row in rows} >= {"echo", "files/read all"}
     assert all(len(row["pin"]) == 64 and row["spec"]["server"] == "h" for row in rows)
-
-
-def test_mcp_list_names_a_server_that_fails_and_lists_the_others(surefoot: Command, tmp_path: Path) -> None:
-    file_in(tmp_path)
-    servers = json.loads((tmp_path / "mcp.json").read_text())["mcpServers"]
-    (tmp_path / "two.json").write_text(json.dumps({"mcpServers": {"gone": {"command": "no-such-command"}, **servers}}))
-    done = surefoot("mcp", "list", "two.json")
-    assert (done.code, done.err.count("\n")) == (1, 1)
-    assert "the MCP server gone cannot be reached" in done.err
-    assert "h__echo" in done.out
-
-
-def test_a_resumed_run_has_its_servers_back(surefoot: Command, tmp_path: Path) -> None:
-    with chat_server(calls(("h__echo", {"text": "one"})), 401) as chat:
-        failed = surefoot("run", "--guard", "off", "--model", chat.model, "--mcp", file_in(tmp_path), "Say it.")
-        run_id = run_id_in(failed.err)
-        chat.script += [calls(("h__echo", {"text": "two"})), says("Done.")]
-        assert surefoot("resume", run_id, "--no-tools").code == 2
-        done = surefoot("resume", run_id)
-    assert done.code == 0, done.err
-    assert (tmp_path / "log").read_text(encoding="utf-8").count("tools/call echo") == 2
 
 
 def test_resources_and_prompts_of_a_server_are_a_runs_material_and_task(surefoot: Command, tmp_path: Path) -> None:
