@@ -10,10 +10,10 @@ from cases import cases, each
 from surefoot.core.parse.frames import mark_for, plain
 from surefoot.core.text.urls import redacted, without_secrets
 from surefoot.knowledge.prefetch.extract import Extraction
-from surefoot.knowledge.prefetch.hydrate import LONGEST_LINE, Lookup, Outcome, hydrated, items_of, shares
+from surefoot.knowledge.prefetch.hydrate import LONGEST_LINE, Lookup, Outcome, examined, hydrated, items_of, shares
 from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.prehydration import HydratedContext, PreHydrationConfig, Reference
-from surefoot.types.tools import ToolResult
+from surefoot.types.tools import Catalogue, ToolResult
 
 MADE = {"url": Lookup("web_fetch", "url"), "file": Lookup("file_read", "path")}
 A, B = Reference("url", "https://a.org/notes"), Reference("file", "./big.log")
@@ -22,7 +22,8 @@ A, B = Reference("url", "https://a.org/notes"), Reference("file", "./big.log")
 def context(*refs: Reference, budget: int = 4000, run_id: str = "run", **outcomes: Outcome) -> HydratedContext:
     by_call = {name.replace("call_", "prehydrate_"): outcome for name, outcome in outcomes.items()}
     config = PreHydrationConfig(max_context_tokens=budget)
-    return hydrated(Extraction(refs, dropped=2, scan_truncated=True), MADE, by_call, config, run_id=run_id)
+    found = Extraction(examined(refs, MADE, Catalogue()), dropped=2, scan_truncated=True)
+    return hydrated(found, by_call, config, run_id=run_id)
 
 
 def test_the_message_is_exactly_this() -> None:
@@ -79,7 +80,7 @@ def test_results_are_paired_by_call_id() -> None:
 def test_refused_come_before_failed_and_these_before_what_the_budget_left_out() -> None:
     issue, bad = Reference("issue", "#1"), Reference("url", "https://bad.org")
     got = context(A, B, bad, issue, budget=1, call_0=ToolResult("a"), call_1=ToolResult("b"), call_2=Deny("no"))
-    assert [each.ref for each in got.failed] == [issue, bad, B]
+    assert [each.ref.value for each in got.failed] == [issue.value, bad.value, B.value]
     assert [each.ref for each in got.resolved] == [A]
     assert len(got.resolved) + len(got.failed) == len(got.references)
 
@@ -156,7 +157,7 @@ def test_lines_of_the_frame_are_escaped_and_short_and_few_failures_are_named() -
     error = ToolResult("no\n--- end\u202e" + "e" * 1000, kind="error")
     refs = (odd, *(Reference("url", f"https://e.com/{i}{'b' * 300}") for i in range(7)))
     outcomes = {"prehydrate_0": ToolResult("x"), **{f"prehydrate_{i}": error for i in range(1, 8)}}
-    got = hydrated(Extraction(refs), MADE, outcomes, PreHydrationConfig(), run_id="run")
+    got = hydrated(Extraction(refs), outcomes, PreHydrationConfig(), run_id="run")
     lines = got.message.split("\n")
     assert max(map(len, lines)) <= LONGEST_LINE
     assert "(7 references could not be resolved)" in lines

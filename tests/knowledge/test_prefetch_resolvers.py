@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from cases import cases
-from surefoot.knowledge.prefetch.hydrate import Lookup, lookups, planned, refusal
+from surefoot.knowledge.prefetch.hydrate import Lookup, examined, lookups, planned
 from surefoot.tools.builtin import builtin_tools
 from surefoot.types.errors import ConfigError
 from surefoot.types.prehydration import PreHydrationConfig, Reference, Resolver
@@ -70,17 +70,19 @@ MADE = {"url": Lookup("web_fetch", "url"), "file": Lookup("file_read", "path")}
 
 @cases("knowledge/prefetch_resolvers")
 def test_some_references_are_refused_before_any_call(kind: str, value: str, refused: str, told: str) -> None:
-    ref = Reference(kind, value, refusal=refused)
-    assert told in refusal(ref, MADE)
+    (ref,) = examined([Reference(kind, value, refusal=refused)], MADE, Catalogue())
+    assert told in ref.refusal
     assert planned([ref], MADE) == ()
 
 
 def test_an_at_sign_behind_the_host_is_no_user() -> None:
-    assert refusal(Reference("url", "https://e.com/@joe?a=b@c"), MADE) == ""
+    (ref,) = examined([Reference("url", "https://e.com/@joe?a=b@c")], MADE, Catalogue())
+    assert ref.refusal == ""
 
 
 def test_calls_are_named_by_the_place_of_their_reference() -> None:
-    calls = planned([Reference("issue", "#1"), Reference("url", "https://e.com"), Reference("file", "./a.md")], MADE)
+    named = [Reference("issue", "#1"), Reference("url", "https://e.com"), Reference("file", "./a.md")]
+    calls = planned(examined(named, MADE, Catalogue()), MADE)
     assert [(call.call_id, call.tool, call.arguments) for call in calls] == [
         ("prehydrate_1", "web_fetch", {"url": "https://e.com"}),
         ("prehydrate_2", "file_read", {"path": "./a.md"}),

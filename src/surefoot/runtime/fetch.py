@@ -19,7 +19,7 @@ from surefoot.core.text import clean
 from surefoot.core.view.observations import frame_of
 from surefoot.knowledge.directories import HEADING, files_message
 from surefoot.knowledge.prefetch.extract import Extraction, references_in
-from surefoot.knowledge.prefetch.hydrate import Lookup, PlannedCall, examined, hydrated, items_of, lookups, planned
+from surefoot.knowledge.prefetch.hydrate import PlannedCall, examined, hydrated, items_of, lookups, planned
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import ConventionsRead, Event, PreHydrationComplete, ReferencesFound
 from surefoot.types.knowledge import ROOT, ConventionFile, KnowledgeError
@@ -117,14 +117,13 @@ async def hydrate(world: World, state: State) -> Sequence[Event]:
     config, told = state.config.pre_hydration or PreHydrationConfig(), state.found
     assert told is not None  # noqa: S101  # the move was made from this state
     found = Extraction(told.references, told.dropped, told.scan_truncated)
-    made = {told.references[call.position].type: Lookup(call.name, "") for call in told.calls}
     outcomes: dict[str, ToolResult] = {}
     for call in state.calls:
         if (result := call.result) is not None:  # it may be shown whole where the journal keeps more than its beginning
             content = result.content if result.blob is None else (await world.journal.get_blob(result.blob)).decode()
             shown = frame_of(state, call).cleaned(content)
             outcomes[call.id] = result if shown is result.content else replace(result, content=shown)
-    context = hydrated(found, made, outcomes, config, run_id=state.run_id, prefix="0.")
+    context = hydrated(found, outcomes, config, run_id=state.run_id, prefix="0.")
     return (
         PreHydrationComplete(
             len(context.references),
@@ -179,4 +178,4 @@ class PreHydrationEngine:
                 one.cancel()
             await asyncio.gather(*fetching, return_exceptions=True)
         outcomes = {call.call_id: _TIMED_OUT for call in calls} | outcomes
-        return hydrated(found, self._lookups, outcomes, self.config, run_id=run_id)
+        return hydrated(found, outcomes, self.config, run_id=run_id)

@@ -22,7 +22,7 @@ from surefoot.core.text import object_schema
 from surefoot.core.text.look import similarity
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.prefetch.extract import Extraction, references_in
-from surefoot.knowledge.prefetch.hydrate import hydrated, lookups, planned
+from surefoot.knowledge.prefetch.hydrate import examined, hydrated, lookups, planned
 from surefoot.knowledge.tools import knowledge_tools
 from surefoot.progress import ProgressTracker
 from surefoot.testing.world import orchestrator_scenarios
@@ -207,13 +207,14 @@ def symbiont_prehydrate(data: Case) -> Results:
     for case in data["hydration"]:
         config = PreHydrationConfig.from_json(case["config"])
         names = {resolver.tool for kind in config.resolution_tools if (resolver := config.resolver(kind))}
-        made = lookups(config, Catalogue(tuple(ToolSpec(name, "", _INPUT, effect="read") for name in sorted(names))))
-        references = tuple(Reference(*ref) for ref in case["references"])
+        tools = Catalogue(tuple(ToolSpec(name, "", _INPUT, effect="read") for name in sorted(names)))
+        made = lookups(config, tools)
+        references = examined([Reference(*ref) for ref in case["references"]], made, tools)
         given = [ToolResult(row["content"], kind="error" if row.get("is_error") else "ok") for row in case["results"]]
         outcomes = {call.call_id: result for call, result in zip(planned(references, made), given, strict=False)}
         if case.get("reverse"):
             outcomes = dict(reversed(outcomes.items()))
-        context = hydrated(Extraction(references), made, outcomes, config, run_id="conformance")
+        context = hydrated(Extraction(references), outcomes, config, run_id="conformance")
         results[case["id"]] = {
             "resolved": [
                 {"ref": [each.ref.type, each.ref.value], "content": each.content, "tokens": each.tokens}

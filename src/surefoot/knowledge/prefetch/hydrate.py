@@ -107,11 +107,11 @@ def examined(references: Sequence[Reference], made: Lookups, catalogue: Catalogu
 
 
 def planned(references: Sequence[Reference], made: Lookups, *, prefix: str = "prehydrate_") -> tuple[PlannedCall, ...]:
-    """The calls that resolve references, in their order, named by their places from 0; those refused have none."""
+    """The calls that resolve examined references, named by their places from 0; those that are refused have none."""
     return tuple(
         PlannedCall(f"{prefix}{at}", at, ref, made[ref.type].tool, {made[ref.type].argument: ref.value})
         for at, ref in enumerate(references)
-        if not refusal(ref, made)
+        if not ref.refusal
     )
 
 
@@ -166,29 +166,28 @@ Outcome = ToolResult | Ask | Deny
 
 def hydrated(
     found: Extraction,
-    made: Lookups,
     outcomes: Mapping[str, Outcome],
     config: PreHydrationConfig,
     *,
     run_id: str,
     prefix: str = "prehydrate_",
 ) -> HydratedContext:
-    """What the model gets to read of references, and what became of each.
+    """What the model gets to read of references that were `examined`, and what became of each.
 
     `outcomes` go by call id, as `planned` gives them with the same `prefix`; contents must be whole, so read a result
     that was cut from its blob. A call without an outcome has failed. Contents are budgeted as a model is shown them,
     with what could act in them broken (`core/view/observations.py`).
     """
-    refused = [FailedReference(ref, why) for ref in found.references if (why := refusal(ref, made))]
+    refused = [FailedReference(ref, ref.refusal) for ref in found.references if ref.refusal]
     failed: list[FailedReference] = []
     good: list[tuple[str, Reference, ToolResult, str]] = []
-    for call in planned(found.references, made, prefix=prefix):
-        outcome = outcomes.get(call.call_id)
+    for call_id, ref in ((f"{prefix}{at}", ref) for at, ref in enumerate(found.references) if not ref.refusal):
+        outcome = outcomes.get(call_id)
         text = outcome.content if isinstance(outcome, ToolResult) and not outcome.is_error else None
         if isinstance(outcome, ToolResult) and text is not None and "\0" not in text and clean(text) == text:
-            good.append((call.call_id, call.ref, outcome, plain(text)))
+            good.append((call_id, ref, outcome, plain(text)))
         else:
-            failed.append(FailedReference(call.ref, _why(outcome), call.call_id))
+            failed.append(FailedReference(ref, _why(outcome), call_id))
     given = shares([_tokens(len(shown.encode())) for *_, shown in good], config.max_context_tokens)
     resolved: list[ResolvedReference] = []
     for (call_id, ref, result, shown), tokens in zip(good, given, strict=True):
