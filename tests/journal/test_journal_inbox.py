@@ -222,15 +222,21 @@ async def test_a_list_shows_what_is_wanted_newest_first(store: JournalStore) -> 
 
 
 async def test_pages_join_without_gaps_whatever_comes_meanwhile(store: JournalStore) -> None:
+    early = await store.open("early", create=True)
     for number in range(7):
         await queue(store, f"r{number}")
     page = await store.list(limit=3)
-    seen = [one.run_id for one in page.runs]
+    seen, second = [one.run_id for one in page.runs], page.next
     while page.next:
         await queue(store, f"late{len(seen)}")
         page = await store.list(after=page.next, limit=3)
         seen += [one.run_id for one in page.runs]
     assert seen == [f"r{number}" for number in reversed(range(7))]
+    await early.append([begun("early")], "written")
+    assert await listed(store, after=second) == ["r3", "r2", "r1", "r0", "early"]
+    for run_id in ("r1", "r2"):
+        await store.delete(run_id)
+    assert await listed(store, after=second, limit=2) == ["r3", "r0"]
     with pytest.raises(UsageError, match="not where a page begins"):
         await store.list(after="x")
 

@@ -230,19 +230,6 @@ async def test_a_short_text_is_how_the_id_or_a_label_begins(store: JournalStore)
         assert await listed(store, RunFilter(q=q)) == found, q
 
 
-async def test_pages_join_also_when_a_run_is_deleted_or_begins_meanwhile(store: JournalStore) -> None:
-    early = await store.open("early", create=True)
-    for number in range(6):
-        await queue(store, f"r{number}")
-    page = await store.list(limit=3)
-    assert [one.run_id for one in page.runs] == ["r5", "r4", "r3"]
-    await early.append([started("early")], "written")
-    assert (await listed(store, after=page.next, limit=3))[:3] == ["r2", "r1", "r0"]
-    await store.delete("r0")
-    await store.delete("r1")
-    assert await listed(store, after=page.next, limit=1) == ["r2"]
-
-
 async def test_the_changes_of_an_empty_store_end_when_it_is_closed() -> None:
     store = MemoryJournal()
     following = asyncio.ensure_future(anext(store.changes(), None))

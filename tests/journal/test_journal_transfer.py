@@ -264,13 +264,3 @@ async def test_a_run_that_goes_on_while_it_is_exported_is_given_as_far_as_its_li
             await run.append([CallStarted("c2")], "written")
     await run.release()
     assert [moved.records async for moved in take_in(target, lines)] == [transfer.PIECE + 1]
-
-
-async def test_a_damaged_run_of_an_agent_holds_up_no_other(path: Path) -> None:
-    source, target = SqliteJournal(path), MemoryJournal()
-    await stored(path, "r", "r.1.0", "r.2.0")
-    assert alter(path, "UPDATE event SET hash=zeroblob(32) WHERE run=2 AND seq=1")
-    moved = {one.run_id: bool(one.fault) async for one in copy(source, target)}
-    assert moved == {"r": False, "r.1.0": True, "r.2.0": False}
-    assert {"r", "r.2.0"} <= set(await target.beginning(""))
-    await source.aclose()

@@ -86,20 +86,22 @@ async def test_behind_a_level_with_more_than_can_be_asked_none_is_counted(bridge
 
 
 async def test_what_a_model_stored_is_no_convention_until_it_is_verified(bridge: KnowledgeBridge, ask: Ask) -> None:
-    stored = await ask(
-        "store_knowledge", subject="Tests", predicate="use", object="asserts", directory="src/api/new.py"
-    )
+    """adv-store-scope: the place is a field of the entry, and what is stored for it is found there once verified."""
+    fact = {"subject": "Tests", "predicate": "use", "object": "asserts", "directory": "src/api/new.py"}
+    stored = await ask("store_knowledge", **fact, language="py")
     assert stored.content == "Stored fact: Tests use asserts (id: 1)"
-    asked = {"query": "python", "directory": "src/api", "scope": "conventions"}
+    asked = {"query": "python", "directory": "src/api/v2", "scope": "conventions"}
     assert (await ask("recall_knowledge", **asked)).content == "No relevant conventions found."
     plain = await ask("recall_knowledge", query="asserts")
     assert plain.content == "- [Fact, confidence=0.80, unverified] Tests use asserts"
     assert plain.trust == "untrusted"
     entry = await bridge.verify("1", by="Ada")
-    assert (entry.scope, entry.source, entry.run_id, entry.call_id) == ("src/api", "model", "run-7", "3.0")
+    assert (entry.scope, entry.language, entry.verified) == ("src/api", "python", True)
+    assert (entry.source, entry.run_id, entry.call_id) == ("model", "run-7", "3.0")
     found = await ask("recall_knowledge", **asked)
     assert found.content == "- [Fact, confidence=0.80, from src/api] Tests use asserts"
     assert found.trust == "trusted"
+    assert await texts(bridge, "src", "python") == []
 
 
 async def test_storing_twice_is_storing_once(ask: Ask) -> None:
@@ -192,17 +194,3 @@ async def test_many_ask_at_once(bridge: KnowledgeBridge) -> None:
     await bridge.add([rule("use tabs", "src")])
     answers = await asyncio.gather(*(texts(bridge, "src", "go") for _ in range(50)))
     assert answers == [["use tabs"]] * 50
-
-
-async def test_a_convention_is_stored_with_its_directory_as_data(bridge: KnowledgeBridge, ask: Ask) -> None:
-    """adv-store-scope: the place is a field of the entry, and what is stored for it is found there once verified."""
-    stored = await ask(
-        "store_knowledge", subject="handlers", predicate="return", object="Result", directory="src/api", language="rust"
-    )
-    assert stored.content.startswith("Stored fact: handlers return Result (id: ")
-    (entry,) = await bridge.recall("handlers")
-    assert (entry.scope, entry.language, entry.verified) == ("src/api", "rust", False)
-    await bridge.verify(entry.id, by="Ada")
-    for place, expected in (("src/api/v2", ["handlers return Result"]), ("src", [])):
-        found = await bridge.retrieve_scoped_conventions(place, "rust")
-        assert [item.content for item in found.items] == expected
