@@ -45,9 +45,7 @@ def test_what_a_person_sees_of_runs(surefoot: Command, tmp_path: Path, case: Map
 
         for step in case["do"]:
             for name, text in {"scores.py": SCORES, **step.get("files", {})}.items():
-                (tmp_path / name).write_text(
-                    text.replace("HOSTILE", HOSTILE).replace("PYTHON", sys.executable), "utf-8"
-                )
+                (tmp_path / name).write_text(meant(text), encoding="utf-8")
             done = surefoot(*map(meant, step["argv"]))
             run_id = run_id or next(iter(re.findall(r"\brun ([0-9a-f]{12})\b", done.err)), "")
             assert (done.code, done.out) == (step.get("code", 0), step.get("out", done.out)), done.err

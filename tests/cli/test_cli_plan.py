@@ -13,11 +13,7 @@ from lab_world import REPAIRED, STEPS, lab, plan, planned, resumed
 
 from cases import cases
 from surefoot.cli.conduct import answer_on
-from surefoot.cli.options import Options, changed, config_in
 from surefoot.telling.text import brief_output, brief_parameters
-from surefoot.types.config import LoopConfig
-from surefoot.types.errors import UsageError
-from surefoot.types.plan import PlanConfig
 
 
 @pytest.fixture
@@ -156,29 +152,6 @@ def test_a_plan_is_reviewed_at_the_terminal(folder: Path) -> None:
     assert done.err.count("Run this plan?") == 2
     assert "sent back by" in done.err
     assert "只读" in json.dumps(chat.bodies[1], ensure_ascii=False)
-
-
-def test_what_options_say_about_plans(tmp_path: Path) -> None:
-    def said(*, review_plan: bool | None = None, **plan: object) -> PlanConfig | None:
-        made = changed(Options(review_plan=review_plan, settings={"plan": plan}), LoopConfig())
-        return made.plan if made else None
-
-    assert said() is None
-    assert said(review_plan=True) == PlanConfig(approve_plan="first")
-    assert said(review_plan=True, approve_plan="every") == PlanConfig(approve_plan="every")
-    assert said(max_replans=2, max_parallel=1) == PlanConfig(max_replans=2, max_parallel=1)
-    with pytest.raises(UsageError, match="contradict"):
-        said(review_plan=True, approve_plan="never")
-    (tmp_path / "s.toml").write_text("[plan]\nmax_parallel = 2\nevaluators = []\nmax_replans = 3\n")
-    by_file = config_in(tmp_path / "s.toml")
-    assert by_file.plan == PlanConfig(max_parallel=2, evaluators=(), max_replans=3)
-    made = changed(Options(settings={"plan": {"max_replans": 5}}), by_file)
-    assert made is not None
-    assert made.plan == PlanConfig(max_parallel=2, evaluators=(), max_replans=5)
-    made = changed(Options(settings={"budget": {"max_steps": 50}}), LoopConfig(), "plan")
-    assert made is not None
-    assert made.plan == PlanConfig(max_llm_calls=50)
-    assert made.budget.max_steps == 50
 
 
 @cases("cli/plan")

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
@@ -12,13 +12,13 @@ from typing import Any, cast
 import pytest
 from cli_world import Command, Json, calls, chat_server, offered, run_id_in, says, texts
 
-from cases import cases
+from cases import cases, rows
 from surefoot import Budget, LoopConfig, SqliteJournal, ToolCallContext
 from surefoot.cli.agents_file import agents_in
-from surefoot.cli.options import Options, changed, config_in
+from surefoot.cli.options import Options, changed, config_in, config_of
 from surefoot.cli.setup import recipe_from
 from surefoot.types.errors import UsageError
-from surefoot.types.plan import PlanConfig
+from surefoot.types.guard import GuardConfig
 from surefoot.types.ports import Tool
 from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.progress import LimitAction, StepIterationConfig
@@ -44,11 +44,23 @@ resolution_tools = {jira = {tool = "look_up", argument = "key"}}
 [conventions]
 files = ["AGENTS.md"]
 store = "facts.db"
+[guard]
+mode = "observe"
+strict = true
+max_asks = 3
+lexicon = {communicate = ["ping"]}
+rules_file = "rules.toml"
+cedar_file = "house.cedar"
 """
+RULES = '[[rule]]\nid = "no"\nwhen = { effect = "delete" }\nthen = "deny"\n'
+PERMIT = "permit(principal, action, resource);"
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Path:
+    """Where the settings of a folder are, beside the files of its gate."""
+    (tmp_path / "rules.toml").write_text(RULES)
+    (tmp_path / "house.cedar").write_text(PERMIT)
     return tmp_path / "surefoot.toml"
 
 
@@ -56,7 +68,8 @@ def event_of(run: list[Json], kind: str) -> Json:
     return next(event for event in run if event["type"] == kind)
 
 
-def test_a_file_sets_each_part_of_the_configuration(settings: Path) -> None:
+def test_a_file_sets_each_part_of_the_configuration(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")  # what it names lies beside it
     settings.write_text(WHOLE, encoding="utf-8-sig", newline="\r\n")  # as editors of Windows do
     config = config_in(settings)
     assert config.budget == Budget(max_steps=7, shares={"thinker": 0.4})
@@ -70,13 +83,17 @@ def test_a_file_sets_each_part_of_the_configuration(settings: Path) -> None:
     assert made is not None
     assert (made.root, made.files, made.store) == (".", ("AGENTS.md",), "facts.db")
     assert config.max_rounds == LoopConfig().max_rounds
+    assert (guard := config.guard) is not None
+    assert (guard.mode, guard.strict, guard.max_asks, guard.cedar) == ("observe", True, 3, PERMIT)
+    assert (guard.lexicon, [one.id for one in guard.rules]) == ({"communicate": ("ping",)}, ["no"])
 
 
 def test_an_empty_file_is_the_defaults_and_an_empty_table_switches_on(settings: Path) -> None:
     settings.write_text("")
     assert config_in(settings) == LoopConfig()
-    settings.write_text("[pre_hydration]\n[tool_profile]\n")
-    assert config_in(settings) == LoopConfig(pre_hydration=PreHydrationConfig(), tool_profile=ToolProfile())
+    settings.write_text("[pre_hydration]\n[tool_profile]\n[guard]\n")
+    on = LoopConfig(pre_hydration=PreHydrationConfig(), tool_profile=ToolProfile(), guard=GuardConfig())
+    assert config_in(settings) == on
 
 
 VALUES = ("1979-05-27", "nan", "-1", "1.5", "''", "'x'", "[]", "[1]", "{}", "{a = 1}", "true")
@@ -104,32 +121,19 @@ def test_a_file_that_is_linked_and_not_there_is_no_default(surefoot: Command, se
     assert "not valid TOML" in surefoot("run", "x").err
 
 
-def test_options_beat_the_file_field_by_field() -> None:
-    by_file = LoopConfig(
-        budget=Budget(max_steps=7, max_tokens=100),
-        tool_profile=ToolProfile(include=["a"], exclude=["b"], pinned=["a"]),
-        step_iteration=StepIterationConfig(max_reattempts_per_step=5, enabled=False),
-        pre_hydration=PreHydrationConfig(max_references=3),
-    )
-    said: dict[str, dict[str, object]] = {
-        "budget": {"max_steps": 9}, "step_iteration": {"on_limit_reached": "Escalate"},
-        "tool_profile": {"include": ["c"], "max_tools": 2, "require_verified": True},
-    }  # fmt: skip
-    config = changed(Options(prefetch=True, settings=said), by_file)
-    assert config == LoopConfig(
-        budget=Budget(max_steps=9, max_tokens=100),
-        tool_profile=ToolProfile(include=["c"], exclude=["b"], pinned=["a"], max_tools=2, require_verified=True),
-        step_iteration=StepIterationConfig(max_reattempts_per_step=5, on_limit_reached=LimitAction.Escalate),
-        pre_hydration=PreHydrationConfig(max_references=3),
-    )
-    assert changed(Options(prefetch=True), LoopConfig()) == LoopConfig(pre_hydration=PreHydrationConfig())
-    without = changed(Options(prefetch=False), by_file)
-    assert without is not None
-    assert without.pre_hydration is None
-    assert changed(Options(model="local", use="arithmetic"), by_file) is None
-    signed = changed(Options(review_plan=True), LoopConfig(plan=PlanConfig(approve_plan="every")), "plan")
-    assert signed is not None
-    assert signed.plan == PlanConfig(approve_plan="every")
+@pytest.mark.parametrize("case", rows("cli/options"))
+def test_options_beat_the_file_field_by_field(settings: Path, case: Mapping[str, Any]) -> None:
+    """`before` and `after` are tables of a file; the options may name files beside it."""
+    given = {
+        key: settings.with_name(value) if key in ("rules", "cedar") else value for key, value in case["options"].items()
+    }
+    before, reasoner = config_of(settings, case["before"]), case.get("reasoner", "")
+    if "refused" in case:
+        with pytest.raises(UsageError, match=case["refused"]):
+            changed(Options(**given), before, reasoner)
+        return
+    wanted = None if case["after"] is None else config_of(settings, case["after"])
+    assert changed(Options(**given), before, reasoner) == wanted
 
 
 def test_another_model_has_neither_the_prices_of_the_first_nor_itself_to_fall_back_on() -> None:
@@ -208,7 +212,7 @@ def test_what_is_wrong_in_an_agents_file_names_the_agent(tmp_path: Path, lines: 
 
 def test_no_agent_of_a_file_may_change_what_makes_it_or_another(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(TOOL, encoding="utf-8")
-    (tmp_path / "rules.toml").write_text('[[rule]]\nid = "no"\nwhen = { effect = "delete" }\nthen = "deny"\n')
+    (tmp_path / "rules.toml").write_text(RULES)
     tables = f"[agents.one]\nmodel = {MODEL!r}\nwrite = true\n[agents.two]\nmodel = {MODEL!r}\ntools = ['own.py']\n"
     (tmp_path / "agents.toml").write_text(f"{tables}[agents.two.guard]\nrules_file = 'rules.toml'\n")
     found = agents_in(tmp_path / "agents.toml", SqliteJournal(tmp_path / "runs.db"), "runs.db", [tmp_path / "tokens"])
