@@ -124,9 +124,8 @@ def test_a_file_that_is_linked_and_not_there_is_no_default(surefoot: Command, se
 @pytest.mark.parametrize("case", rows("cli/options"))
 def test_options_beat_the_file_field_by_field(settings: Path, case: Mapping[str, Any]) -> None:
     """`before` and `after` are tables of a file; the options may name files beside it."""
-    given = {
-        key: settings.with_name(value) if key in ("rules", "cedar") else value for key, value in case["options"].items()
-    }
+    given: dict[str, Any] = dict(case["options"])
+    given |= {name: settings.with_name(given[name]) for name in ("rules", "cedar") if name in given}
     before, reasoner = config_of(settings, case["before"]), case.get("reasoner", "")
     if "refused" in case:
         with pytest.raises(UsageError, match=case["refused"]):
