@@ -1,30 +1,28 @@
-"""What travels between workflow and activities comes back as it was."""
+"""What travels between workflow and activities comes back as it was; stored histories are replayed alike."""
 
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import get_args
 
 import pytest
+
+pytest.importorskip("temporalio", reason="the extra `temporal` is not installed")
+
 from hypothesis import given
 from hypothesis import strategies as st
+from temporalio.api.common.v1 import Payload
+from temporalio.client import WorkflowHistory
+from temporalio.converter import WorkflowSerializationContext
+from temporalio.worker import Replayer
 
-temporalio = pytest.importorskip("temporalio", reason="the extra `temporal` is not installed")
-
-from temporalio.api.common.v1 import Payload  # noqa: E402
-from temporalio.converter import WorkflowSerializationContext  # noqa: E402
-
-from surefoot.engines.temporal.payloads import (  # noqa: E402
-    MOST_BYTES,
-    Shelf,
-    decode_move,
-    digest_of_move,
-    encode_move,
-    workflow_id,
-)
-from surefoot.engines.temporal.workflow import kind_of  # noqa: E402
-from surefoot.journal.memory import MemoryJournal  # noqa: E402
-from surefoot.types.moves import StepMove, Think, WorldMove  # noqa: E402
+from surefoot.engines.temporal.payloads import MOST_BYTES, Shelf, decode_move, digest_of_move, encode_move, workflow_id
+from surefoot.engines.temporal.worker import SANDBOX
+from surefoot.engines.temporal.workflow import RunWorkflow, kind_of
+from surefoot.journal.codec import warm
+from surefoot.journal.memory import MemoryJournal
+from surefoot.types.moves import StepMove, Think, WorldMove
 
 pytestmark = pytest.mark.anyio
 
@@ -72,3 +70,21 @@ async def test_a_large_payload_is_kept_in_the_journal(size: int, is_plain: bool)
     sent = await shelf.encode(given)
     assert all(one.ByteSize() <= MOST_BYTES + 100 for one in sent)
     assert await shelf.decode(sent) == given
+
+
+HISTORIES = {
+    path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "histories").glob("*.json")
+}
+
+
+@pytest.mark.parametrize("name", sorted(HISTORIES))
+async def test_a_stored_history_is_replayed(name: str) -> None:
+    """One that fails here: runs under way need `--deployment`, or are adopted; `histories/make.py` writes new ones."""
+    history = WorkflowHistory.from_json("surefoot/stored", HISTORIES[name])
+    warm()
+    replayer = Replayer(workflows=[RunWorkflow], workflow_runner=SANDBOX, debug_mode=True)
+    await replayer.replay_workflow(history)
+
+
+def test_there_are_histories_of_a_run_that_has_begun_anew() -> None:
+    assert {"short-0", "anew-0", "anew-1"} <= HISTORIES.keys()

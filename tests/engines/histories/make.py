@@ -1,4 +1,4 @@
-"""Write the histories that `test_temporal_histories.py` replays: of a short run, and of one that begins anew.
+"""Write the histories that `test_temporal_payloads.py` replays: of a short run, and of one that begins anew.
 
 `PYTHONPATH=src:tests/engines python tests/engines/histories/make.py`, once a core decides otherwise on purpose.
 """
