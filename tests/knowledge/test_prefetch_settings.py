@@ -1,5 +1,6 @@
-"""The operator's own patterns: what may be given, and how long they may take. Source: spec/primitives.md, 3.3."""
+"""What an operator sets about pre-hydration: its JSON, and own patterns. Source: spec/primitives.md, 3.1, 3.3, D1."""
 
+from collections.abc import Mapping
 from itertools import count
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from cases import cases, each
 from surefoot.knowledge.prefetch.extract import custom_matches, extract
 from surefoot.types.errors import ConfigError
-from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern
+from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
 
 JIRA = ReferencePattern("jira", r"[A-Z]+-\d+")
 
@@ -70,3 +71,43 @@ def test_a_late_pattern_is_a_failed_reference_beyond_the_caps_and_built_in_ones_
         *((one.ref_type, one.pattern, "Custom patterns took longer than 250 ms") for one in (slow, JIRA)),
     ]
     assert found.dropped == 1
+
+
+def test_defaults_are_written_as_nothing() -> None:
+    assert PreHydrationConfig().to_json() == {}
+    assert PreHydrationConfig.from_json({}) == PreHydrationConfig()
+
+
+def test_what_is_written_is_read_again() -> None:
+    config = PreHydrationConfig(
+        custom_patterns=[ReferencePattern("jira", r"[A-Z]+-\d+")],  # type: ignore[arg-type]  # a list is taken too
+        resolution_tools={"url": "web_fetch", "jira": Resolver("jira_get", "key")},
+        timeout=3,
+        max_per_type=2,
+    )
+    assert config.to_json() == {
+        "custom_patterns": [{"ref_type": "jira", "pattern": r"[A-Z]+-\d+"}],
+        "resolution_tools": {"url": "web_fetch", "jira": {"tool": "jira_get", "argument": "key"}},
+        "timeout": 3,
+        "max_per_type": 2,
+    }
+    assert PreHydrationConfig.from_json(config.to_json()) == config
+
+
+def test_no_tools_is_not_the_default() -> None:
+    assert PreHydrationConfig(resolution_tools={}).to_json() == {"resolution_tools": {}}
+
+
+@cases("knowledge/prehydration_config")
+def test_a_value_that_cannot_be_meant_is_refused_by_name(data: object, field: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        PreHydrationConfig.from_json(data)
+    assert refused.value.field == field
+
+
+def test_a_mapping_changed_later_does_not_change_the_configuration() -> None:
+    tools: dict[str, str | Resolver] = {"url": "web_fetch"}
+    config = PreHydrationConfig(resolution_tools=tools)
+    tools["url"] = "other"
+    resolved: Mapping[str, object] = config.resolution_tools
+    assert resolved == {"url": "web_fetch"}
