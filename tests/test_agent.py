@@ -102,6 +102,18 @@ class World:
             self.ran.append(f"pay {amount}")
             await asyncio.Event().wait()
 
+        def was_paid(amount: int) -> str | None:
+            assert f"pay {amount}" in self.ran
+            if amount == 3:
+                raise ConnectionError("the bank is closed")
+            return "paid before" if amount == 1 else None
+
+        async def tidy() -> None:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                await asyncio.sleep(0.05)
+
         def wire(amount: int) -> None:
             self.ran.append(f"wire {amount}")
             raise ConnectionError("sent, and then nothing was heard")
@@ -112,7 +124,9 @@ class World:
         reads: list[Tool] = [tool(exam_score, effect="read"), tool(look, effect="read"), tool(book, effect="read")]
         more: list[Tool] = [tool(page, effect="read"), tool(hang, effect="read"), tool(send), tool(set_lamp)]
         writes: list[Tool] = [tool(transfer, effect="transact"), tool(pay, timeout_s=0.02), tool(wire)]
-        made = [*reads, *more, *writes, tool(look_up, effect="read", name="查成绩")]
+        slow: list[Tool] = [tool(pay, timeout_s=0.02, probe=was_paid, name="order")]
+        slow.append(tool(tidy, effect="read", timeout_s=0.05))
+        made = [*reads, *more, *writes, *slow, tool(look_up, effect="read", name="查成绩")]
         many = [tool(page, effect="read", name=f"tool_{number}") for number in range(self.many)]
         return [*many, *(one for one in made if one.spec.name in self.names)]
 
@@ -120,35 +134,6 @@ class World:
 @scenes("agent")
 async def test_what_comes_of_a_run(row: Row) -> None:
     await play(row, World)
-
-
-@pytest.mark.parametrize(
-    ("word", "tries", "end"),
-    [("paid before", 1, "completed"), (None, 3, "paused"), (ConnectionError("the bank is closed"), 1, "paused")],
-    ids=["a word settles it", "a no is not believed for ever", "an error leaves it to a person"],
-)
-async def test_a_probe_is_asked_about_a_doubt(word: str | Exception | None, tries: int, end: str) -> None:
-    paid: list[int] = []
-
-    async def was_paid(amount: int) -> str | None:
-        assert amount in paid
-        if isinstance(word, Exception):
-            raise word
-        return word
-
-    @tool(timeout_s=0.02, probe=was_paid)
-    async def pay(amount: int) -> str:
-        paid.append(amount)
-        await asyncio.Event().wait()
-        return "paid"
-
-    model = ScriptedModel([calls(("pay", {"amount": 5})), "Paid."])
-    run = await Agent(model, tools=[pay]).run("pay 5")
-    assert (run.status, paid) == (end, [5] * tries)
-    if word == "paid before":
-        assert model.requests[-1].messages[-1].content == "paid before"
-    else:
-        assert run.reason == "in_doubt"
 
 
 async def test_reads_of_one_reply_run_side_by_side_and_are_told_in_order() -> None:
@@ -489,23 +474,6 @@ def test_a_tool_that_swallows_its_cancellation_is_left_behind(
         assert "left running" in model.requests[1].messages[-1].content
     else:
         assert run.reason == "in_doubt"
-
-
-async def test_a_tool_that_tidies_up_when_it_is_cancelled_has_time_for_that() -> None:
-    @tool(effect="read", timeout_s=0.05)
-    async def tidy() -> str:
-        """Takes a moment to stop."""
-        try:
-            await asyncio.sleep(60)
-        finally:
-            await asyncio.sleep(0.05)
-        return ""
-
-    model = ScriptedModel([calls(("tidy", {})), "done"])
-    assert (await Agent(model, tools=[tidy]).run("go")).status == "completed"
-    said = model.requests[1].messages[-1].content
-    assert "no result within 0.05 s" in said
-    assert "left running" not in said
 
 
 TWICE_STOPPED = """
