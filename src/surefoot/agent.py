@@ -20,9 +20,8 @@ from surefoot.driver import Driver
 from surefoot.journal.memory import store_of
 from surefoot.run import Opened, Out_co, Run, Stream, id_of, new_run_id, stream_of
 from surefoot.runtime.admission import Admission
-from surefoot.runtime.background import Closable, Held
+from surefoot.runtime.background import Held
 from surefoot.runtime.cast import (
-    Cast,
     ModelChoice,
     ModelWrapper,
     Thinking,
@@ -32,7 +31,7 @@ from surefoot.runtime.cast import (
     judge_of,
 )
 from surefoot.runtime.offers import Offers, bound_tools, known_of, selected_anew
-from surefoot.runtime.output import Shape, shape_of, with_shape
+from surefoot.runtime.output import shape_of, with_shape
 from surefoot.runtime.pins import Pins
 from surefoot.runtime.plan import NOTHING_DONE
 from surefoot.runtime.services import checked_services, services_of
@@ -65,7 +64,6 @@ from surefoot.types.task import Task
 from surefoot.types.tools import Delegates, Effect
 
 if TYPE_CHECKING:
-    from surefoot.knowledge.bridge import KnowledgeBridge
     from surefoot.tools.mcp.config import McpGiven
     from surefoot.tools.mcp.servers import McpServers
 
@@ -90,7 +88,7 @@ _MADE_OF: Mapping[str, Check] = {
 """What fields have to be before anything looks into them; all others are checked where they are read."""
 
 
-@dataclass(frozen=True)  # with slots, `Agent[Trip](…)` cannot be made
+@dataclass(frozen=True, eq=False)  # with slots, `Agent[Trip](…)` cannot be made
 class Agent(Held, Driver[Out_co]):
     """A recipe for runs. It holds no run state, so one agent can serve thousands of runs at once.
 
@@ -130,17 +128,6 @@ class Agent(Held, Driver[Out_co]):
     max_concurrent_runs: int = 64
     name: str = ""
     description: str = ""
-    _admission: Admission = field(init=False, repr=False)
-    _cast: Cast = field(init=False, repr=False)
-    _store: JournalStore = field(init=False, repr=False)
-    _shape: Shape[Out_co] | None = field(init=False, repr=False)
-    _offers: Offers = field(init=False, repr=False)
-    _prompts: Mapping[str, str] = field(init=False, repr=False)
-    _services: Mapping[ServiceKey, object] = field(init=False, repr=False)
-    _knowledge: KnowledgeBridge | None = field(init=False, repr=False)
-    _paths: Trajectories = field(init=False, repr=False)
-    _used: Sequence[Closable] = field(init=False, repr=False)
-    _recipe: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, check in _MADE_OF.items():
@@ -170,24 +157,25 @@ class Agent(Held, Driver[Out_co]):
         given = tuple(on_journal(one, store, self.config.guard) for one in self.tools)
         asked = (one for one in given if isinstance(one, AgentTool))
         tools, shape = bound_tools((*given, *own), services), shape_of(self.output)
-        object.__setattr__(self, "config", with_shape(self.config, shape, tools))
-        object.__setattr__(self, "guard", self.config.guard is not None)
-        offers = Offers(tools, self.config, self.mcp, Pins(store.side), self.wrap_tools)
-        for name, value in (
-            ("_admission", Admission(self.max_concurrent_runs)),
-            ("_cast", parts),
-            ("_store", store),
-            ("_shape", shape),
-            ("_offers", offers),
-            ("_services", services),
-            ("_knowledge", known),
-            ("_paths", Trajectories(store.side)),
-            ("_used", (store, *((known,) if known else ()), *offers.used, *parts.used, *asked)),
-            ("_prompts", chosen_templates(self.reasoner, self.thinking, parts.thinks, self.prompts)),
-        ):
-            object.__setattr__(self, name, value)
-        made = (parts.speakers, self._prompts, self.instructions, self.reasoner, self.config)
-        object.__setattr__(self, "_recipe", digest_of_recipe(*made) if checked_name(self.name) else "")
+        config = with_shape(self.config, shape, tools)
+        offers = Offers(tools, config, self.mcp, Pins(store.side), self.wrap_tools)
+        prompts = chosen_templates(self.reasoner, self.thinking, parts.thinks, self.prompts)
+        made = (parts.speakers, prompts, self.instructions, self.reasoner, config)
+        vars(self).update(  # it is frozen for everybody else
+            config=config,
+            guard=config.guard is not None,
+            _admission=Admission(self.max_concurrent_runs),
+            _cast=parts,
+            _store=store,
+            _shape=shape,
+            _offers=offers,
+            _services=services,
+            _knowledge=known,
+            _paths=Trajectories(store.side),
+            _used=(store, *((known,) if known else ()), *offers.used, *parts.used, *asked),
+            _prompts=prompts,
+            _recipe=digest_of_recipe(*made) if checked_name(self.name) else "",
+        )
 
     async def run(
         self,

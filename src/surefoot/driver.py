@@ -39,6 +39,7 @@ class Driver(Voice[Out_co]):
     evaluators: Mapping[str, Evaluator]
     _admission: Admission
     _cast: Cast
+    _prompts: Mapping[str, str]
     _offers: Offers
     _services: Mapping[ServiceKey, object]
     _knowledge: KnowledgeBridge | None
