@@ -26,7 +26,7 @@ from plan_kit import (
     store_of,
     thinking,
 )
-from scenes import Row, play, scenes
+from scenes import Row, play, rows_in
 from surefoot import Agent, GuardConfig, MemoryJournal, ModelRequest, Run, Task, tool
 from surefoot.core.loop.fold import fold
 from surefoot.testing.journals import CheckedJournal
@@ -45,7 +45,10 @@ LINE = plan(
 BAD = {"look bad": "tool:gone"}
 
 
-@scenes("plans", "runs")
+ROWS = [*rows_in("plans", "runs"), *rows_in("plans", "further")]  # the first are played elsewhere, too
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["why"] for row in ROWS])
 async def test_what_comes_of_a_plan(row: Row) -> None:
     await play(row, World, WORDS, reasoner="plan", config=ONE_BY_ONE, evaluators=evaluators())
 
