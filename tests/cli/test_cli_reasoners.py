@@ -1,12 +1,14 @@
 """Mono and dual runs on the command line: who speaks, with which model, and what comes out."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast  # Any: JSON
 
 import pytest
 from cli_world import SCORES, ChatServer, Command, Ended, Json, calls, chat_server, run_id_in, says
 
-from cases import cases
+from cases import cases, rows
 from surefoot.cli.options import Options
 from surefoot.cli.recipes import Chosen, Recipe, recipe_of
 from surefoot.cli.setup import agent_from, recipe_from
@@ -125,28 +127,21 @@ def test_a_run_keeps_its_reasoner_and_its_prompts(surefoot: Command, options: li
     assert (done.code, done.out) == (0, "Alice has 90.\n")
 
 
-def test_a_base_url_is_for_the_models_named_beside_it() -> None:
-    url, other = "http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"
-    start = recipe_from(Options(reasoner=None, thinker="vllm:t", actor="vllm:a", base_url=url), None, DUAL)
-    assert start.models == {"thinker": Chosen("vllm:t", url), "actor": Chosen("vllm:a", url)}
-    for options, thinker, actor in (
-        (Options(), Chosen("vllm:t", url), Chosen("vllm:a", url)),
-        (Options(actor="deepseek:d"), Chosen("vllm:t", url), Chosen("deepseek:d")),
-        (Options(actor="vllm:b", base_url=other), Chosen("vllm:t", url), Chosen("vllm:b", other)),
-        (Options(base_url=other), Chosen("vllm:t", other), Chosen("vllm:a", other)),
-        (Options(model="vllm:c"), Chosen("vllm:c"), Chosen("vllm:c")),
-        (Options(model="vllm:c", actor="local", base_url=other), Chosen("vllm:c", other), Chosen("local")),
-        (Options(thinker="vllm:t"), Chosen("vllm:t", url), Chosen("vllm:a", url)),
-    ):
-        assert recipe_from(options, start, DUAL).models == {"thinker": thinker, "actor": actor}
-
-
-def test_one_base_url_is_for_no_two_providers() -> None:
-    url = "https://gpu.example/v1"
-    with pytest.raises(UsageError, match="two providers: thinker anthropic:x and actor vllm:m; write one of them as"):
-        recipe_from(Options(thinker="anthropic:x", actor="vllm:m", base_url=url), None, DUAL)
-    for thinker, actor in (("openai:x", "openai-responses:y"), ("anthropic:x", "local"), ("vllm:m", "m")):
-        assert recipe_from(Options(thinker=thinker, actor=actor, base_url=url), None, DUAL).models["thinker"].base_url
+@pytest.mark.parametrize("case", rows("cli/recipes"))
+def test_which_model_plays_which_role_and_at_which_address(case: Mapping[str, Any]) -> None:
+    """Of a run of two models, as its journal and perhaps an earlier recipe have them."""
+    earlier = {role: Chosen(*one) for role, one in case.get("earlier", {}).items()}
+    speakers = {**DUAL.speakers, "actor": SpeakerState(case.get("actor", "vllm:a"), "native", "native", {})}
+    given = (
+        Options(**case["options"]),
+        Recipe(earlier, ".", ()) if earlier else None,
+        replace(DUAL, speakers=speakers),
+    )
+    if "refused" in case:
+        with pytest.raises(UsageError, match=case["refused"]):
+            recipe_from(*given)
+    else:
+        assert recipe_from(*given).models == {role: Chosen(*one) for role, one in case["models"].items()}
 
 
 def test_a_model_that_plays_both_roles_is_there_once() -> None:
@@ -178,19 +173,3 @@ def test_a_password_of_either_role_is_not_kept_and_asked_for_again(surefoot: Com
     recipe = recipe_of(tmp_path / ".surefoot" / "journal.db", run_id)
     assert recipe is not None
     assert recipe.models["actor"] == Chosen(actor.model, None, ("model",))
-
-
-@pytest.mark.parametrize("scheme", ["http", "HTTPS"])
-def test_a_journal_from_elsewhere_chooses_no_address_for_either_role(scheme: str) -> None:
-    model = f"{scheme}://elsewhere.example/v1#m"
-    speakers = {**DUAL.speakers, "actor": SpeakerState(model, "native", "native", {})}
-    state = State(1, "r1", Task("x"), speakers, reasoner="dual")
-    with pytest.raises(UsageError, match=f"this user has no recipe for this run; .* --actor {model}"):
-        recipe_from(Options(thinker="vllm:t"), None, state)
-    mine = recipe_from(Options(actor="vllm:a"), None, state)
-    assert mine.models == {"thinker": Chosen("vllm:t"), "actor": Chosen("vllm:a")}
-
-
-def test_a_recipe_of_other_roles_than_the_runs_counts_for_nothing() -> None:
-    strange = Recipe({"solo": Chosen("http://127.0.0.1:1/v1#m")}, "/", ())
-    assert set(recipe_from(Options(), strange, DUAL).models) == {"thinker", "actor"}

@@ -1,7 +1,6 @@
 """Lines for a person: texts made fit to stand in them, and how a run stands, what it used and what to do next.
 
-Whatever a model or a tool wrote is made visible first: control characters could otherwise hide what a person is asked
-to approve, or take over the terminal.
+Whatever a model or a tool wrote is made visible first: it could hide what is approved, or take over the terminal.
 """
 
 from __future__ import annotations

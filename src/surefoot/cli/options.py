@@ -1,13 +1,10 @@
 """What can be set about a run: by options, which several commands share, and by a settings file that they beat.
 
-A settings file is TOML: data that is never executed, without keys. It speaks for new runs only. A run that goes on has
-its own configuration in its journal, so that a file which its tools might have written cannot loosen it.
-
-A file that nobody named, because it was found in the folder, may say less: the folder may come from elsewhere, or a
-change to it may. So it chooses no model and sends no key anywhere, it loosens neither the gate nor what else keeps
-untrusted text away, and it reads and writes nothing outside of its folder. What tightens is taken, and so are limits,
-up or down: they cost time and money, and open nothing. Each setting says what is taken (`Row.found`); the rest needs
-a person who names the file with `--config`.
+A settings file is TOML, never executed, without keys, and for new runs only: one that goes on has its configuration in
+its journal, so that a file which its tools might have written cannot loosen it. A file that nobody named, because it
+was found in the folder, may come from elsewhere. So it chooses no model, sends no key anywhere, loosens nothing that
+keeps untrusted text away, and reads and writes nothing outside of its folder; what tightens is taken, and so are
+limits, which cost time and money and open nothing (`Row.found`). The rest needs a person who names it with `--config`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`surefoot check --suggest`: a page of declarations, from what the schemas and names of tools say.
 
-What is declared already stands there plain. A guess stands there with its reason if the gate is nowhere laxer for it
-than without it, and as a comment if it might be: that is for a person to say. So a page that nobody has read opens
-nothing. Names and texts of foreign tools stand in it escaped, on one line.
+What is declared stands there plain, a guess with its reason; one that might let more pass than without it is a comment,
+for a person to say. So a page that nobody has read opens nothing. Foreign names and texts are escaped, on one line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The journal of a test's runs as its cassette: recorded once on real models and tools, played without them ever after.
 
-Playing gives an agent other hands: in place of asking a model or running a tool they take what the record says came of
-it. All else (the table of moves, the gate, the parser, what a model is shown) is done anew and held against the record,
-so a played run is the recorded one event by event, or the test fails with a `Miss`.
+Played, an agent's hands take what the record says came of each move. All else (the table of moves, the gate, the
+parser, what a model is shown) is done anew and held against it event by event, or the test fails with a `Miss`.
 """
 
 from __future__ import annotations

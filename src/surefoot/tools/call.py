@@ -1,12 +1,9 @@
 """A call of a Python callable: on the loop or in a thread, made again when it may be, and its exceptions as results.
 
-Threads are our own, because the loop's default pool has only a few and also resolves host names: a function that hangs
-would hold up the whole process.
-
-A thread cannot be stopped, nor can a task that swallows its cancellation: when its call ran out of time or was
-cancelled it goes on, and may take effect much later. Whoever asks about that call, or makes it again, is given the end
-of the first attempt. A second one beside it could pay twice, and a probe asked meanwhile would say "not done" of
-something that is about to be done.
+Threads are our own: the loop's default pool has few and also resolves host names, so a function that hangs would hold
+up the process. A thread cannot be stopped, nor can a task that swallows its cancellation: when its call ran out of time
+or was cancelled it goes on, and may take effect much later. Whoever asks about that call, or makes it again, is given
+the end of the first attempt. A second one beside it could pay twice, and a probe would say "not done" too early.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`github_issue` and `github_pull_request`: what the GitHub API tells of a number, as text.
 
-They take a reference as a person writes it, so that pre-hydration can name them as resolvers. Each request goes through
-the address rules of `web_fetch`. The token goes to the origin of the base URL and nowhere else: redirects that leave it
-are not followed. Source: spec/primitives.md, 3.1, 3.2, 3.5 and 3.6.
+They take a reference as a person writes it, so that pre-hydration can name them as resolvers. Requests go by the rules
+of `web_fetch`, the token to the origin of the base URL alone. Source: spec/primitives.md, 3.1, 3.2, 3.5 and 3.6.
 """
 
 from __future__ import annotations

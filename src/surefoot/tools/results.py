@@ -1,10 +1,9 @@
 """What a tool gives: any value as the text that a model reads, and the schema of results that hold no free text.
 
 Text stays as it is, `None` is empty, containers, dataclasses and pydantic models are compact JSON, all else is named.
-A planner that must not read untrusted text may be shown a result of a closed type: what it holds are numbers, words of
-a closed list, dates, and identifiers of a declared pattern. Whatever is not known to be closed counts as free text.
-Models are recognized without importing pydantic: who has one has imported it. Source: spec/reasoners.md, sections 3
-("Text from any value") and 7.
+A planner that must not read untrusted text may be shown a result of a closed type: numbers, words of a closed list,
+dates, identifiers of a declared pattern. Models are recognized without importing pydantic: who has one has imported it.
+Source: spec/reasoners.md, sections 3 ("Text from any value") and 7.
 """
 
 from __future__ import annotations

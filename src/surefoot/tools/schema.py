@@ -1,8 +1,7 @@
 """JSON Schema and Python values for the parameters of a tool.
 
-Plain types are done by hand, since pydantic costs a third of a millisecond for each and its import more than the rest
-of surefoot; whatever is richer (models, dataclasses, constraints, dates, tuples, sets) goes to pydantic, which is
-imported at that moment.
+Plain types are done by hand: pydantic costs a third of a millisecond for each, and its import more than the rest of
+surefoot. Whatever is richer (models, dataclasses, constraints, dates, tuples, sets) imports it at that moment.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """The lines of text files that fit some words best: a ranked word search, without an index.
 
 Lines are ranked as BM25 ranks documents: rare words count more, long lines less. A line also gains from words in its
-neighbours and in its path, and from holding a number when the question asks for one. Each hit is shown with its
-neighbours, since the answer often stands beside the line that holds the words of the question.
-
-Endings of plural and verb are folded (bridge, bridges; open, opened): such words are the same. A longer word that holds
-one of the query (storm, thunderstorm; construct, construction) counts half. Chinese, Japanese and Korean runs are
-overlapping pairs.
+neighbours and in its path, and from holding a number when the question asks for one; it is shown with its neighbours,
+since the answer often stands beside the line that holds the words of the question. Endings of plural and verb are
+folded; a longer word that holds one of the query (storm, thunderstorm) counts half. Chinese, Japanese and Korean runs
+are overlapping pairs.
 """
 
 from __future__ import annotations

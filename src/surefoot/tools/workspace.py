@@ -1,10 +1,9 @@
 """Which files an agent may touch: those whose real path is inside its workspace, and that hold no secrets.
 
 Each step opens one name inside the directory that is already open and never follows a link, so that nobody can swap a
-directory for a link between the check and the use. Where the system cannot open names inside an open directory
-(`os.supports_dir_fd`, e.g. Windows), a step is a path that is checked to be no link right before it is used; there a
-swap at that very moment is not noticed. Nobody can tell where the other names of a file are, so one with several (hard
-links) is not read: it may be a file outside of the root. Source: spec/primitives.md, 3.7.
+directory for a link between the check and the use. Where the system cannot do so (`os.supports_dir_fd`, e.g. Windows),
+a step is a path that is checked right before it is used; a swap at that very moment is not noticed. A file with several
+names (hard links) is not read: one of them may be outside. Source: spec/primitives.md, 3.7.
 """
 
 # What is checked are the strings that the system gets, inside an open directory; a Path would clean them on its own.

@@ -1,9 +1,8 @@
 """MCP servers and what the developer says of their tools: as objects, or as a file or a mapping says them.
 
-The form is the one that MCP clients share, `{"mcpServers": {NAME: …}}`. Besides that form's own keys an entry may hold
-ours: what its tools are declared to be, and limits. `${VAR}` and `${VAR:-default}` stand for variables of the
-environment. An unknown key is an error, and no message shows a value that came from a variable, a header or `env`.
-Nothing here comes from the server. A server's word about its own tools is a hint that may only tighten (`offers`).
+The form is the one that MCP clients share, `{"mcpServers": {NAME: …}}`, with keys of ours: what tools are declared to
+be, and limits. `${VAR}` and `${VAR:-default}` stand for variables of the environment. An unknown key is an error, and
+no message shows a value that came from a variable, a header or `env`. Nothing here comes from the server (`offers`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The connection to one MCP server within one event loop: opened at first need, shared, and opened again when lost.
 
-A link lives in a task of its own, because the client of the `mcp` package has to be left in the task that entered it,
-and because a call that is cancelled must not take along a connection that others use. Whoever opens a link ends it with
-`aclose`; what ends by itself (the process died, the connection broke) is then `is_lost`, and stays so.
+A link lives in a task of its own: the client of the `mcp` package has to be left in the task that entered it, and a
+call that is cancelled must not take along a connection that others use. What ends by itself is `is_lost`, and stays so.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """What a server lists: its tools as declarations, each with a name and a pin; its resources and prompts.
 
-A tool is called `SERVER__TOOL` here: always, and not only where two servers clash. With a prefix on clash, adding a
-server would rename the tools of another one, under which journals, profiles, rules and pins know them. The prefix also
-says to model and person whose tool it is, and as a server's name holds no `__`, it says so without doubt. A resource
-becomes an attachment of a task, or is read by a model.
-
-Every word here comes from outside. Texts lose what does not show (control, bidirectional, zero-width and tag
-characters) and are cut; hints of the server may raise an effect, never lower one; what the developer declares stands.
-Source: spec/guard.md, sections 3.3, 4.3 and 4.4.
+A tool is always called `SERVER__TOOL` here. With a prefix on clash alone, adding a server would rename tools of another
+one, by which journals, profiles, rules and pins know them. A resource becomes an attachment of a task, or is read by a
+model. Every word here comes from outside: texts lose what does not show and are cut; hints of the server may raise an
+effect, never lower one; what the developer declares stands. Source: spec/guard.md, sections 3.3, 4.3 and 4.4.
 """
 
 from __future__ import annotations
