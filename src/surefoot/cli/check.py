@@ -222,11 +222,6 @@ def lines_of(found: Sequence[Checked]) -> list[Line]:
 app = typer.Typer(help="MCP servers: see what they offer, log in.", no_args_is_help=True)
 
 
-@app.callback()
-def everywhere() -> None:
-    """MCP servers: see what they offer, log in."""
-
-
 @app.command(name="list")
 def list_tools(
     files: Annotated[list[Path], typer.Argument(metavar="FILE.json...", help="Files of MCP servers.")],

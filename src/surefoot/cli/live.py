@@ -65,14 +65,7 @@ class Answers:
     def give(self, text: str) -> str:
         """Write it; the name of the file, "" for stdout. Raises `UsageError` where it cannot be written."""
         if self.output is not None:
-            fresh = self.output.with_name(f".{self.output.name}.{os.getpid()}")
-            try:
-                fresh.write_text(text + "\n" * (not text.endswith("\n")), encoding="utf-8")
-                fresh.replace(self.output)  # whole or not at all
-            except OSError as error:
-                print(text)
-                why = f"cannot be written ({error.strerror}); the answer is on standard output"
-                raise UsageError(f"--output {self.output}: {why}") from error
+            write_whole("--output", self.output, text + "\n" * (not text.endswith("\n")), "the answer is")
             return str(self.output)
         if not sys.stdout.isatty():
             _put_out(text)
@@ -80,6 +73,21 @@ class Answers:
             print(file=sys.stderr)
             stdout().print(as_markdown(visible(text)))
         return ""
+
+
+def write_whole(option: str, path: Path, text: str, what: str, newline: str | None = None) -> None:
+    """Write a file that an option names, whole or not at all.
+
+    Raises `UsageError` where that is not possible; `what` the text holds is on stdout then.
+    """
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        fresh.write_text(text, encoding="utf-8", newline=newline)
+        fresh.replace(path)
+    except OSError as error:
+        print(text, end="")
+        why = f"cannot be written ({error.strerror}); {what} on standard output"
+        raise UsageError(f"{option} {path}: {why}") from error
 
 
 def _put_out(text: str, then: str = "") -> None:

@@ -6,9 +6,7 @@ import asyncio
 import csv
 import io
 import json
-import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from hashlib import sha256
@@ -22,7 +20,7 @@ from surefoot.agent import Agent
 from surefoot.batch import number_of
 from surefoot.cli.conduct import agent_with, terminable
 from surefoot.cli.exits import DONE, INTERRUPTED, TERMINATED
-from surefoot.cli.live import put, stderr
+from surefoot.cli.live import put, stderr, write_whole
 from surefoot.cli.options import JournalOption, Options, SettingsOption, takes_options
 from surefoot.cli.recipes import keep_recipe
 from surefoot.cli.setup import journal_path
@@ -194,12 +192,4 @@ def _write(out: Path, rows: Sequence[Row], ended: Mapping[int, Run]) -> None:
         writer = csv.DictWriter(text, list(dict.fromkeys(key for one in found for key in one)), restval="")
         writer.writeheader()
         writer.writerows({key: _text(value) for key, value in one.items()} for one in found)
-    fresh = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        fresh.write_text(text.getvalue(), encoding="utf-8", newline="")
-        fresh.replace(out)
-    except OSError as error:
-        print(text.getvalue(), end="", file=sys.stdout)
-        raise UsageError(
-            f"--out {out}: cannot be written ({error.strerror}); the rows are on standard output"
-        ) from error
+    write_whole("--out", out, text.getvalue(), "the rows are", newline="")

@@ -137,8 +137,7 @@ def site_of(
 
     secret = "" if tokens is not None or no_token else new_token()
     everything = Token(user_name(), digest_of(secret), frozenset(RIGHTS))
-    keys = Keyring(tokens_in(tokens)) if tokens is not None else Keyring((), everything)
-    keys = Keyring((everything,)) if secret else keys
+    keys = Keyring(tokens_in(tokens)) if tokens else Keyring((everything,)) if secret else Keyring((), everything)
     store = open_journal(place, make=True)
     served = agents_in(agents, store, place, (tokens,) if tokens else ()) if agents is not None else {}
     site = Site(store, served, keys, limits)
