@@ -251,12 +251,15 @@ def models_of(row: Row, words: Words | None = None) -> Mapping[str, ScriptedMode
     }
 
 
+def task_of(row: Row, text: str = "go") -> Task:
+    """The task of a row."""
+    attached = tuple(Attachment(*one) for one in row.get("attached", ()))
+    return Task(row.get("task", text), attached, steps=tuple(PlanStep(**step) for step in row.get("steps", ())))
+
+
 async def drive(agent: Agent, row: Row, task: str | Task = "go", run_id: str = "r") -> Run:
     """A run of a row: its task, and what a person does then."""
-    if isinstance(task, str):
-        attached = tuple(Attachment(*one) for one in row.get("attached", ()))
-        task = Task(row.get("task", task), attached, steps=tuple(PlanStep(**step) for step in row.get("steps", ())))
-    run = await agent.run(task, run_id=run_id)
+    run = await agent.run(task_of(row, task) if isinstance(task, str) else task, run_id=run_id)
     for do, *what in row.get("then", ()):
         run = await _done(agent, run, do, what)
     return run

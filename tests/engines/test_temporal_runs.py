@@ -25,7 +25,7 @@ from temporalio.worker import Replayer
 from desk import BILL, Desk
 from plan_kit import ONE_BY_ONE, WORDS, World, off, plan, step
 from records import events_of, until
-from scenes import Played, Row, config_of, drive, models_of, rows_in
+from scenes import Played, Row, config_of, drive, models_of, rows_in, task_of
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, Task, tool
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.state.state import State
@@ -74,10 +74,10 @@ def told(events: Sequence[Event]) -> list[Event]:
 
 
 def _is_for_all(row: Row) -> bool:
-    """Whether a person only answers in it, one question before the run goes on, and nothing depends on the clock."""
+    """Whether a person only answers in it, one question at a time, and neither clock nor order of ends count."""
     said = [do for do in row.get("then", ()) if do[0] not in ("open", "is", "asked")]
     is_one_by_one = all((one[0] == "resume") is (at % 2 == 1) or one[0] in ("yes", "no") for at, one in enumerate(said))
-    by_time = any(word in str(row) for word in ("max_seconds", "deadline_s"))
+    by_time = any(word in str(row) for word in ("max_seconds", "deadline_s", "'meet'"))
     return is_one_by_one and not by_time and not any(do[0] == "resume" and len(do) > 1 for do in said)
 
 
@@ -125,7 +125,7 @@ async def play_all(server: Server, scenes: Sequence[tuple[Row, Any, Any, str, di
         other, _, _ = made_of(row, world, words, alone, f"a{n}", **options)
         await drive(other, row, task, run_id := f"r{mark}-{n}")
         async with room:
-            run = await through(store, agent, row, Task(row.get("task", task)), run_id)
+            run = await through(store, agent, row, task_of(row, task), run_id)
         events = await events_of(store, run_id)
         Played(run, agent, real, models, events).hold(row)
         return "" if told(events) == told(await events_of(alone, run_id)) else row["why"]
