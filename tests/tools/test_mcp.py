@@ -15,7 +15,9 @@ from mcp_types import CallToolResult, TextContent, Tool
 
 from cases import cases, rows
 from surefoot import Agent
+from surefoot.journal.side import MemorySide
 from surefoot.runtime.offers import Offers
+from surefoot.runtime.pins import Pins
 from surefoot.testing.models import ScriptedModel
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.link import Connection
@@ -249,7 +251,7 @@ async def test_a_changed_tool_is_not_called_under_its_old_pin(server: McpServer,
 
 
 async def test_a_run_that_goes_on_cannot_call_a_tool_that_changed_since(server: McpServer) -> None:
-    offers = Offers({}, LoopConfig(), server)
+    offers = Offers({}, LoopConfig(), server, Pins(MemorySide()), ())
     try:
         known = (await offers.now()).catalogue
         await (await offers.tools_of(known))["h__change"].call({}, CONTEXT)

@@ -14,7 +14,6 @@ from surefoot.core.select.profile import apply, canonical
 from surefoot.core.state.state import State
 from surefoot.core.state.window import READ_RESULT, pager_spec
 from surefoot.core.text.words import fits
-from surefoot.journal.side import MemorySide
 from surefoot.runtime.pins import NOTHING_PINNED, Pinned, Pins
 from surefoot.tools.function import FunctionTool, ToolWrapper, wrapped_in
 from surefoot.tools.function import tool as as_tool
@@ -205,15 +204,13 @@ def selected_anew(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What a run may use. Made once for all runs that find the same tools."""
+    """What a run may use, of which `served` are the tools of servers. Made once for all that find the same tools."""
 
+    served: Sequence[McpTool]
+    pinned: Pinned
     tools: Mapping[str, Tool]
     catalogue: Catalogue
     selected: Sequence[Event]
-
-
-_Made = tuple[Sequence["McpTool"], Pinned, Offered]
-"""The tools of servers, what their pins said, and what was made of both."""
 
 
 class Offers:
@@ -227,8 +224,8 @@ class Offers:
         own: Mapping[str, Tool],
         config: LoopConfig,
         mcp: McpGiven | Sequence[McpGiven] | McpServers | None,
-        pins: Pins | None = None,
-        wrappers: Sequence[ToolWrapper] = (),
+        pins: Pins,
+        wrappers: Sequence[ToolWrapper],
     ) -> None:
         if config.guard is not None and config.guard.cedar:
             check_cedar(config.guard.cedar)
@@ -236,45 +233,42 @@ class Offers:
         self._wrappers = wrappers
         self._config = config
         self._declared = config.guard.declared if config.guard is not None else _UNDECLARED
-        self._pins = pins or Pins(MemorySide())
+        self._pins = pins
         self._servers = None if mcp is None else _servers(mcp)
-        self._made = None if self._servers else ((), NOTHING_PINNED, self._offered((), NOTHING_PINNED))
+        self._offered = None if self._servers else self._made_of((), NOTHING_PINNED)
 
     async def now(self) -> Offered:
         """The tools as they are now. Connects to servers that are not connected; raises as `McpServers.tools` does.
 
         Where the gate is on, the pins of foreign tools are asked each time, and first sights recorded.
         """
-        return (await self._now())[2]
-
-    async def _now(self) -> _Made:
         served = await self._servers.tools() if self._servers else ()
         guard, pinned = self._config.guard, NOTHING_PINNED
         if guard is not None and guard.mode != "off":
             pinned = await self._pins.check((tool.spec for tool in (*self._own.values(), *served)), guard.pins)
-        made = self._made  # read once: an event loop on another thread has connections, and so tools, of its own
-        if made is None or served is not made[0] or pinned != made[1]:
-            made = self._made = (served, pinned, self._offered(served, pinned))
-        return made
+        offered = self._offered  # read once: an event loop on another thread has connections, and so tools, of its own
+        if offered is None or served is not offered.served or pinned != offered.pinned:
+            offered = self._offered = self._made_of(served, pinned)
+        return offered
 
     async def tools_of(self, known: Catalogue) -> Mapping[str, Tool]:
         """The tools for a run that goes on; one that has changed since it began refuses to be called.
 
         Of the developer's own the parameters count: a call was judged, and approved, by what they were then.
         """
-        served, _, now = await self._now()
-        specs = ((tool, known.get(tool.spec.name)) for tool in served)
+        now = await self.now()
+        specs = ((tool, known.get(tool.spec.name)) for tool in now.served)
         own = ((name, tool, known.get(name)) for name, tool in self._own.items())
         return {
             **now.tools,
             **{name: _Changed(spec) for name, tool, spec in own if spec and spec.parameters != tool.spec.parameters},
-            **{spec.name: self._wrapped(tool.known_as(spec)) for tool, spec in specs if spec is not None},
+            **{spec.name: wrapped_in(tool.known_as(spec), self._wrappers) for tool, spec in specs if spec is not None},
         }
 
     async def effects_of(self, known: Catalogue) -> Mapping[str, Effect]:
         """The effects that are stricter now than a run knows them. Where one is laxer, the known one counts on."""
-        served, _, _ = await self._now()
-        tools = {**self._own, **{tool.spec.name: tool for tool in served}}  # hidden ones too, which the run may know
+        served = {tool.spec.name: tool for tool in (await self.now()).served}
+        tools = {**self._own, **served}  # hidden ones too, which the run may know
         specs = catalogue_of(tools, self._declared).tools
         # Whether a tool may do what it could not: one that sends, pays or deletes does no less than another of these.
         return {
@@ -297,11 +291,8 @@ class Offers:
         known.add("write" if self._servers else "read")
         return max(known, key=_EFFECTS.index)
 
-    def _wrapped(self, tool: Tool) -> Tool:
-        return wrapped_in(tool, self._wrappers)
-
-    def _offered(self, served: Sequence[Tool], pinned: Pinned) -> Offered:
-        tools = {**self._own, **{tool.spec.name: self._wrapped(tool) for tool in served}}
+    def _made_of(self, served: Sequence[McpTool], pinned: Pinned) -> Offered:
+        tools = {**self._own, **{tool.spec.name: wrapped_in(tool, self._wrappers) for tool in served}}
         if len(tools) < len(self._own) + len(served):
             twice = next(tool.spec.name for tool in served if tool.spec.name in self._own)
             raise UsageError(f"a tool and a tool of an MCP server are both called {twice!r}; rename one of them")
@@ -310,7 +301,7 @@ class Offers:
         tools = {name: tool for name, tool in tools.items() if name not in pinned.hidden}
         catalogue = catalogue_of(tools, self._declared)
         resolvers_of(self._config, catalogue)  # raises for one that cannot resolve
-        return Offered(tools, catalogue, selection(catalogue, self._config, pinned))
+        return Offered(served, pinned, tools, catalogue, selection(catalogue, self._config, pinned))
 
 
 @dataclass(frozen=True, slots=True)
