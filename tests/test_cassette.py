@@ -125,7 +125,7 @@ def without_id(event: Event) -> Event:
     return replace(event, run_id="", follows="", follows_hash="") if isinstance(event, RunStarted) else event
 
 
-async def test_a_recorded_run_is_played_without_model_tools_and_key(
+async def test_a_recorded_run_is_played_without_model_and_tools(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
@@ -513,7 +513,7 @@ async def test_a_cassette_is_replaced_in_one_step(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["c"]  # noqa: PTH208  # names are all that is asked for
 
 
-async def test_a_cassette_holds_no_key_and_recording_leaves_no_connection_open(
+async def test_a_cassette_holds_no_key_and_leaves_no_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with chat_server(lambda _: says("hello")) as chat:

@@ -28,7 +28,7 @@ def tools(tmp_path: Path) -> tuple[str, ...]:
     return ("--tools", str(tmp_path / "tools.py"), "--no-builtin")
 
 
-def test_each_line_is_a_turn_and_a_chat_goes_on_later(
+def test_a_chat_has_turns_and_goes_on(
     surefoot: Command, tools: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def talk(*arguments: str, lines: str) -> tuple[str, str]:

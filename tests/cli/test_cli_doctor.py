@@ -15,9 +15,7 @@ def test_doctor_names_keys_and_never_their_values(surefoot: Command, monkeypatch
     assert "sk-secret" not in done.out
 
 
-def test_pull_refuses_a_file_that_is_not_there(
-    surefoot: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pull_refuses_a_file_that_is_gone(surefoot: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUREFOOT_MODEL_FILE", str(tmp_path / "gone.gguf"))
     done = surefoot("model", "pull")
     assert done.code == 2

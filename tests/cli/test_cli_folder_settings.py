@@ -42,9 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("case", rows("cli_found_settings"))
-def test_a_found_file_may_tighten_and_limit_and_neither_loosen_nor_choose(
-    folder: Path, case: Mapping[str, str]
-) -> None:
+def test_a_found_file_may_tighten_and_limit_not_loosen_nor_choose(folder: Path, case: Mapping[str, str]) -> None:
     path = folder / "surefoot.toml"
     path.write_text(f"[{case['table']}]\n{case['lines']}\n")
     config = config_in(path)
@@ -107,7 +105,7 @@ def test_the_example_of_the_page_is_one_that_a_folder_may_have(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("table", ["guard", "plan"])
-def test_no_key_and_no_task_go_where_a_folder_says(
+def test_a_folder_sends_no_key_out(
     surefoot: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
     monkeypatch.setenv("SUREFOOT_API_KEY", "sk-secret")
@@ -220,9 +218,7 @@ def test_a_journal_in_a_folder_that_cannot_be_written_is_listed_and_shown(surefo
         kept.parent.chmod(0o700)
 
 
-def test_a_log_in_a_folder_that_cannot_be_written_says_what_to_do(
-    surefoot: Command, kept: Path, tmp_path: Path
-) -> None:
+def test_a_log_in_a_folder_that_is_not_writable_says_what_to_do(surefoot: Command, kept: Path, tmp_path: Path) -> None:
     writing = sqlite_file.connect(kept)
     writing.execute("INSERT INTO run (run_id, started_at) VALUES ('r2', 1.0)")
     copy = tmp_path / "copy"

@@ -41,9 +41,7 @@ def test_what_a_model_stored_is_shown_with_its_run_until_a_person_vouches(knowle
     assert knowledge("verify", "1").exit_code == 2
 
 
-def test_the_store_is_named_by_option_or_environment(
-    knowledge: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_by_option_or_environment(knowledge: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     knowledge("add", "a", "b", "c", "--store", "one.db")
     monkeypatch.setenv("SUREFOOT_KNOWLEDGE", str(tmp_path / "one.db"))
     assert "a b c" in knowledge("search", "a").output

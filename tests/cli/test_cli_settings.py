@@ -100,9 +100,7 @@ VALUES = ("1979-05-27", "nan", "-1", "1.5", "''", "'x'", "[]", "[1]", "{}", "{a 
 
 
 @pytest.mark.parametrize("kind", [Budget, LoopConfig, ToolProfile, StepIterationConfig, PreHydrationConfig])
-def test_a_value_of_any_kind_is_taken_or_refused_by_name(
-    settings: Path, kind: type[Any]
-) -> None:  # Any: a configuration
+def test_any_kind_of_value_is_taken_or_refused_by_name(settings: Path, kind: type[Any]) -> None:  # Any: a configuration
     table = re.sub("(?<!^)(?=[A-Z])", "_", kind.__name__.removesuffix("Config")).lower()
     for field, value in product([one.name for one in fields(kind)], VALUES):
         settings.write_text(f"[{table}]\n{field} = {value}\n")

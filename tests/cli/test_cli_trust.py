@@ -109,9 +109,7 @@ def test_a_recipe_with_a_relative_path_is_refused(surefoot: Command, tmp_path: P
 
 
 @pytest.mark.parametrize("option", ["--model", "--base-url"])
-def test_a_password_in_an_address_is_not_kept_and_asked_for_again(
-    surefoot: Command, tmp_path: Path, option: str
-) -> None:
+def test_a_password_in_an_address_is_not_kept_but_asked_again(surefoot: Command, tmp_path: Path, option: str) -> None:
     with chat_server(401, says("hi")) as chat:
         address = with_password(chat)
         said = [option, address] if option == "--model" else ["--model", "vllm:m", option, address.partition("#")[0]]

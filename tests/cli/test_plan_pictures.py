@@ -77,9 +77,7 @@ def net(count: int) -> Mapping[str, Sequence[str]]:
 
 @pytest.mark.parametrize("needs", [chain, fan, net])
 @pytest.mark.parametrize("count", [0, 1, 3, 8, 25])
-def test_a_picture_has_each_step_once_and_none_on_another(
-    needs: Callable[[int], Mapping[str, Sequence[str]]], count: int
-) -> None:
+def test_a_picture_has_each_step_once_apart(needs: Callable[[int], Mapping[str, Sequence[str]]], count: int) -> None:
     made = needs(count)
     root = drawn([row(f"s{at}") for at in range(count)], made)
     found = boxes(root)

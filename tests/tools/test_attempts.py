@@ -74,9 +74,7 @@ async def opened_later(till: Till, asking: Coroutine[object, object, ToolResult 
 
 
 @pytest.mark.parametrize("who", ["its probe", "a tool without probe", "a rerun"])
-async def test_who_asks_waits_for_the_thread_and_gets_its_result(
-    till: Till, context: ToolCallContext, who: str
-) -> None:
+async def test_who_asks_waits_for_a_thread_and_gets_its_result(till: Till, context: ToolCallContext, who: str) -> None:
     if who == "a tool without probe":
         till.pay = tool(till.pay, name="pay")
     assert till.pay.spec.has_probe == (who != "a tool without probe")
@@ -95,9 +93,7 @@ async def test_what_the_thread_raised_is_told(till: Till, context: ToolCallConte
     assert till.asked == 0
 
 
-async def test_the_wait_of_a_probe_can_be_limited_and_the_thread_still_counts(
-    till: Till, context: ToolCallContext
-) -> None:
+async def test_the_wait_of_a_probe_can_be_limited_and_its_thread_counts(till: Till, context: ToolCallContext) -> None:
     await till.interrupted(context)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
@@ -169,9 +165,7 @@ async def test_a_second_agent_neither_settles_nor_repeats_what_still_runs(till: 
     assert (await other.resume(run.id)).answer == "Paid."
 
 
-async def test_a_call_that_still_runs_is_not_made_by_another_copy_of_its_tool(
-    till: Till, context: ToolCallContext
-) -> None:
+async def test_a_call_that_still_runs_is_not_made_by_a_copy_of_its_tool(till: Till, context: ToolCallContext) -> None:
     first = asyncio.ensure_future(till.pay.call({"amount": 5}, context))
     await asyncio.to_thread(till.begun.wait, 10)
     second = await opened_later(till, tool(till.pay, name="pay").call({"amount": 5}, context))

@@ -148,9 +148,7 @@ class TestEscapes:
     @pytest.mark.parametrize(
         "path", [".git/config", ".GIT/config", ".git/modules/x/config", ".git/config.worktree", "at"]
     )
-    async def test_what_may_hold_the_password_of_a_remote_is_not_read(
-        self, files: Files, root: Path, path: str
-    ) -> None:
+    async def test_what_may_hold_a_password_of_a_remote_is_not_read(self, files: Files, root: Path, path: str) -> None:
         (root / ".git" / "modules" / "x").mkdir(parents=True)
         for name in ("config", "modules/x/config", "config.worktree", "HEAD"):
             (root / ".git" / name).write_text(f"url = https://me:{SECRET}@host\n")

@@ -345,9 +345,7 @@ class TestCalls:
         assert (await call(raising(OutcomeUnknown("who knows")))).kind == "in_doubt"
         assert len((await call(raising(ValueError("x" * 9000)))).content) == 2000
 
-    async def test_the_log_shows_where_it_was_raised_to_whoever_asks(
-        self, call: Call, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    async def test_the_log_shows_where_to_whoever_asks(self, call: Call, caplog: pytest.LogCaptureFixture) -> None:
         @tool
         def failing() -> None:
             """Fails."""

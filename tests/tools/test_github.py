@@ -273,9 +273,7 @@ class TestAddresses:
 
 
 @cases("tools/github")
-def test_what_cannot_be_meant_is_told_without_secrets(
-    repository: str, token: str, base_url: str, field: str, told: str
-) -> None:
+def test_what_cannot_be_meant_is_told(repository: str, token: str, base_url: str, field: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told) as refused:
         github_tools(repository, token=token, base_url=base_url)
     assert refused.value.field == field

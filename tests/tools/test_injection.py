@@ -209,9 +209,7 @@ class TestBinding:
         (Annotated[Db, Inject("a")], {(FakeDb, "a"), (OtherDb, "a")}, "annotate"),
         (Annotated[str, Inject("key")], {Db}, r"\(str, 'key'\)"), ("Elsewhere", {Db}, "Elsewhere"),
     ])  # fmt: skip
-    def test_what_cannot_be_given_names_tool_and_parameter(
-        self, annotation: object, known: set[ServiceKey], why: str
-    ) -> None:
+    def test_what_cannot_be_given_is_named(self, annotation: object, known: set[ServiceKey], why: str) -> None:
         with pytest.raises(UsageError, match=f"tool 'count', parameter 'db'.*{why}"):
             asking(annotation).bound(known)
 

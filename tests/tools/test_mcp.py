@@ -136,9 +136,7 @@ async def test_results_are_untrusted_text(tools: Tools) -> None:
 
 
 @cases("tools/mcp")
-def test_the_code_of_a_failure_is_what_the_server_gives(
-    structured: dict[str, object] | None, text: str, named: str
-) -> None:
+def test_the_code_of_a_failure_is_the_servers(structured: dict[str, object] | None, text: str, named: str) -> None:
     answer = CallToolResult(content=[TextContent(text=text)], structured_content=structured, is_error=True)
     assert code_in(answer) == named
 
@@ -171,9 +169,7 @@ async def hanging(tools: Tools) -> asyncio.Task[ToolResult]:
     return call
 
 
-async def test_cancelling_a_call_tells_the_server_and_harms_no_other(
-    tools: Tools, hanging: asyncio.Task[ToolResult], log: Path
-) -> None:
+async def test_a_cancelled_call_is_told_the_server(tools: Tools, hanging: asyncio.Task[ToolResult], log: Path) -> None:
     hanging.cancel()
     with pytest.raises(asyncio.CancelledError):
         await hanging
@@ -181,9 +177,7 @@ async def test_cancelling_a_call_tells_the_server_and_harms_no_other(
     assert any(line.startswith("notifications/cancelled") for line in lines_of(log))
 
 
-async def test_all_calls_in_flight_fail_when_the_server_dies_and_none_is_sent_again(
-    tools: Tools, hanging: asyncio.Task[ToolResult], log: Path
-) -> None:
+async def test_when_the_server_dies_all_calls_fail(tools: Tools, hanging: asyncio.Task[ToolResult], log: Path) -> None:
     told = await tools["h__die"].call({}, CONTEXT)
     assert (told.kind, told.infrastructure) == ("error", True)
     assert "was lost. Whether it took effect is not known" in told.content
@@ -353,9 +347,7 @@ def test_an_agent_uses_the_tools_of_a_server(server: McpServer) -> None:
         assert (told.content, told.trust, told.source) == ("from afar", "untrusted", "mcp:h")
 
 
-def test_a_call_that_is_out_of_time_is_cancelled_and_in_doubt_unless_it_may_repeat(
-    server: McpServer, log: Path
-) -> None:
+def test_a_call_out_of_time_is_cancelled_and_in_doubt_unless_it_may_repeat(server: McpServer, log: Path) -> None:
     limited = replace(server, timeout_s=0.3)
     for tools, status in (({}, "paused"), ({"hang": Declared("read")}, "completed")):
         model = ScriptedModel(["Action: h__hang\nAction Input: {}", "Final Answer: done"], modes=("text",))

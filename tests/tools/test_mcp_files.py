@@ -48,9 +48,7 @@ def test_servers_come_from_files_mappings_and_objects_together(tmp_path: Path) -
 
 
 @cases("tools/mcp_files")
-def test_what_cannot_be_meant_is_told_with_its_place_and_without_values(
-    tmp_path: Path, entry: dict[str, object], told: str
-) -> None:
+def test_what_cannot_be_meant_is_told_with_its_place(tmp_path: Path, entry: dict[str, object], told: str) -> None:
     path = file_of(tmp_path, {"s": entry})
     with pytest.raises(ConfigError) as caught:
         servers_of(path, {})

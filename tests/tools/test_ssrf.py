@@ -100,9 +100,7 @@ async def test_led_to_it_by_a_page_it_stays_there(call: Call, site: Site, heard:
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-async def test_a_name_with_such_an_address_is_refused_whatever_others_it_has(
-    call: Call, site: Site, heard: list[str], address: str
-) -> None:
+async def test_a_name_with_such_an_address_is_refused(call: Call, site: Site, heard: list[str], address: str) -> None:
     for answer in ([address], ["8.8.8.8", address], [address, "2606:4700::1111"]):
         resolve, asked = answering(answer)
         assert_refused(await call(web_fetch_tool(resolve=resolve, timeout_s=2), url="http://name.test/"))
@@ -117,9 +115,7 @@ class TestARealServerInside:
     """It listens, so each spelling is shown to reach it where it is allowed: the refusals are not for other reasons."""
 
     @pytest.mark.parametrize("host", THIS_MACHINE)
-    async def test_every_spelling_reaches_it_only_when_it_is_allowed(
-        self, call: Call, site: Site, inside: Site, host: str
-    ) -> None:
+    async def test_every_spelling_reaches_it_if_allowed(self, call: Call, site: Site, inside: Site, host: str) -> None:
         target = f"http://{host}:{inside.port}/x"
         closed = web_fetch_tool(allow_hosts=[site.pair], resolve=never, timeout_s=2)
         assert_refused(await call(closed, url=target))
@@ -144,9 +140,7 @@ class TestARealServerInside:
 
 
 class TestANameThatChangesItsAnswer:
-    async def test_between_check_and_connection_nobody_asks_again(
-        self, call: Call, site: Site, heard: list[str]
-    ) -> None:
+    async def test_after_the_check_nobody_asks_again(self, call: Call, site: Site, heard: list[str]) -> None:
         resolve, asked = answering(["127.0.0.1"], ["127.0.0.99"])
         fetch = web_fetch_tool(allow_hosts=[f"name.test:{site.port}"], resolve=resolve, timeout_s=2)
         assert not (await call(fetch, url=f"http://NAME.test:{site.port}/x")).is_error
