@@ -1,5 +1,6 @@
-"""What the model reads of references, and what became of each. Source: spec/primitives.md, 3.5, 3.8 to 3.10."""
+"""From references to what a model reads: how each is resolved or refused, what became of it. Source: primitives, 3."""
 
+from collections.abc import Mapping
 from hashlib import sha256
 
 import pytest
@@ -10,10 +11,22 @@ from cases import cases, each
 from surefoot.core.parse.frames import mark_for, plain
 from surefoot.core.text.urls import redacted, without_secrets
 from surefoot.knowledge.prefetch.extract import Extraction
-from surefoot.knowledge.prefetch.hydrate import LONGEST_LINE, Lookup, Outcome, examined, hydrated, items_of, shares
+from surefoot.knowledge.prefetch.hydrate import (
+    LONGEST_LINE,
+    Lookup,
+    Outcome,
+    examined,
+    hydrated,
+    items_of,
+    lookups,
+    planned,
+    shares,
+)
+from surefoot.tools.builtin import builtin_tools
+from surefoot.types.errors import ConfigError
 from surefoot.types.outcomes import Ask, Deny
-from surefoot.types.prehydration import HydratedContext, PreHydrationConfig, Reference
-from surefoot.types.tools import Catalogue, ToolResult
+from surefoot.types.prehydration import HydratedContext, PreHydrationConfig, Reference, Resolver
+from surefoot.types.tools import Catalogue, Effect, ToolResult, ToolSpec
 
 MADE = {"url": Lookup("web_fetch", "url"), "file": Lookup("file_read", "path")}
 A, B = Reference("url", "https://a.org/notes"), Reference("file", "./big.log")
@@ -189,3 +202,82 @@ def test_nothing_is_wasted_and_nobody_with_less_got_less_than_one_with_more(need
 def test_a_cut_leaves_whole_characters(text: str, tokens: int, kept: str) -> None:
     (each,) = context(A, budget=tokens, call_0=ToolResult(text)).resolved
     assert (each.content, each.tokens) == (kept, -(-len(kept.encode()) // 4))
+
+
+# --- which tool resolves a reference
+
+
+Schema = Mapping[str, object]
+
+TEXT: Schema = {"type": "string"}
+NUMBER: Schema = {"type": "integer"}
+
+
+def schema(required: str = "", *, extra: bool = False, **properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "required": required.split(), "additionalProperties": extra}
+
+
+def argument(parameters: Schema, ref_type: str = "url", named: str | None = None, **spec: object) -> str:
+    tool = ToolSpec("look", "", parameters, **{"effect": "read", **spec})  # type: ignore[arg-type]  # as the test says
+    config = PreHydrationConfig(resolution_tools={ref_type: Resolver("look", named)})
+    return lookups(config, Catalogue((tool,)))[ref_type].argument
+
+
+@cases("knowledge/prefetch_hydrate")
+def test_the_value_goes_into_the_argument_that_fits(
+    parameters: Schema, ref_type: str, named: str | None, expected: str
+) -> None:
+    """adv-tool-arg-name"""
+    assert argument(parameters, ref_type, named) == expected
+
+
+def test_what_the_runtime_fills_is_neither_needed_nor_given() -> None:
+    parameters = schema("context path", context=TEXT, path=TEXT)
+    assert argument(parameters, "file", injected=("context",)) == "path"
+
+
+@cases("knowledge/prefetch_hydrate")
+def test_a_tool_without_a_place_for_the_value_is_refused(parameters: Schema, ref_type: str, named: str | None) -> None:
+    with pytest.raises(ConfigError, match=f"resolution_tools.{ref_type}"):
+        argument(parameters, ref_type, named)
+
+
+@pytest.mark.parametrize("effect", ["write", "communicate", "transact", "delete"])
+def test_only_a_tool_that_reads_resolves(effect: Effect) -> None:
+    with pytest.raises(ConfigError, match=effect):
+        argument(schema("url", url=TEXT), effect=effect)
+
+
+def test_an_unknown_tool_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="web_fetsh"):
+        lookups(PreHydrationConfig(resolution_tools={"url": "web_fetsh"}), Catalogue())
+
+
+def test_the_default_is_what_the_catalogue_has(tmp_path: str) -> None:
+    config = PreHydrationConfig()
+    assert lookups(config, Catalogue()) == {}
+    catalogue = Catalogue(tuple(tool.spec for tool in builtin_tools(tmp_path)))
+    assert lookups(config, catalogue) == {"url": Lookup("web_fetch", "url"), "file": Lookup("file_read", "path")}
+    assert lookups(PreHydrationConfig(resolution_tools={}), catalogue) == {}
+
+
+@cases("knowledge/prefetch_hydrate")
+def test_some_references_are_refused_before_any_call(kind: str, value: str, refused: str, told: str) -> None:
+    (ref,) = examined([Reference(kind, value, refusal=refused)], MADE, Catalogue())
+    assert told in ref.refusal
+    assert planned([ref], MADE) == ()
+
+
+def test_an_at_sign_behind_the_host_is_no_user() -> None:
+    (ref,) = examined([Reference("url", "https://e.com/@joe?a=b@c")], MADE, Catalogue())
+    assert ref.refusal == ""
+
+
+def test_calls_are_named_by_the_place_of_their_reference() -> None:
+    named = [Reference("issue", "#1"), Reference("url", "https://e.com"), Reference("file", "./a.md")]
+    calls = planned(examined(named, MADE, Catalogue()), MADE)
+    assert [(call.call_id, call.tool, call.arguments) for call in calls] == [
+        ("prehydrate_1", "web_fetch", {"url": "https://e.com"}),
+        ("prehydrate_2", "file_read", {"path": "./a.md"}),
+    ]
+    assert planned([Reference("file", "./a.md")], MADE, prefix="prehydrate_1_")[0].call_id == "prehydrate_1_0"
