@@ -187,11 +187,11 @@ def question_lines(call: Call, event: CallJudged, asked_before: int = 0, others:
     """The question that a person answers, as the page and the API show it too; `others` are all values of the call."""
     if not isinstance(event.decision, Ask) or call.spec is None or not event.grounds.digest:
         return []
-    asked = question(call.spec, event.decision.reason, event.grounds, others, asked_before=asked_before)
+    asked = question(call.spec, event.decision.reason, event.grounds, others)
     lines = [f"{asked.on_yes}."]
     for odd in asked.odd:
         lines.append(f"{odd.path}: {odd.value}")
         lines.append(f"  {'; '.join(filter(None, (odd.said, odd.source, odd.why)))}")
     lines += [f"{path}: {value} ({origin})" for path, value, origin in asked.others]
     lines += [f"a yes also counts for {role}: {value}" for role, value in asked.also_for]
-    return lines + ([f"questions asked before in this run: {asked.asked_before}"] if asked.asked_before else [])
+    return lines + ([f"questions asked before in this run: {asked_before}"] if asked_before else [])

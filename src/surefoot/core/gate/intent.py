@@ -261,7 +261,12 @@ def _things(text: str) -> tuple[Named, ...]:
         hard.append(_entity(own, one.kind, one.start, norm_of(own) if goes_on else one.norm))
     found = [*hard, *_files(_masked(text, hard))]
     rest = _masked(text, found)
-    labelled = list(_labelled(rest))
+    labelled: list[Named] = []
+    for m in (*_ID.finditer(rest), *_NUMBER_SIGN.finditer(rest)):
+        more: re.Match[str] | None = m
+        while more is not None:
+            labelled.append(_entity(more[1], "id", more.start(1)))
+            more = _MORE_IDS.match(rest, more.end())
     quotes = (_entity(m[1], "quoted", m.start(1)) for pattern in _QUOTES for m in pattern.finditer(text))
     found += [*labelled, *_names(_masked(rest, labelled)), *quotes]
     return tuple(sorted(found, key=lambda one: (one.start, -one.end)))
@@ -291,15 +296,6 @@ def _files(text: str) -> Iterator[Named]:
                 if glued is not None and glued.end() < len(m[1]):
                     yield _entity(m[1][glued.end() :], "file", start + glued.end())
             start = end
-
-
-def _labelled(text: str) -> Iterator[Named]:
-    for pattern in (_ID, _NUMBER_SIGN):
-        for m in pattern.finditer(text):
-            more: re.Match[str] | None = m
-            while more is not None:
-                yield _entity(more[1], "id", more.start(1))
-                more = _MORE_IDS.match(text, more.end())
 
 
 def _names(text: str) -> Iterator[Named]:

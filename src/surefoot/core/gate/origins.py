@@ -165,8 +165,8 @@ def _in_results(known: Known, leaf: Leaf, plain: Evidence, use: Use | None) -> E
     plain = replace(plain, origin="untrusted")
     for number in known.fields.having(leaf.norm):
         source = known.sources[number]
-        if found is not None and not source.may_open:
-            continue
+        if found is not None and not (source.opened or source.spec.trusted_fields):
+            continue  # no field of it is good
         atom, is_open = source.atom(leaf.norm)
         told = replace(plain, source_id=source.call_id, form="atom", note=atom.field)
         is_trusted = atom.field.removeprefix("*.") in source.spec.trusted_fields

@@ -177,10 +177,7 @@ _ON_YES: Mapping[str | None, str] = {
     "delete": "deletes something through",
     None: "calls",
 }
-_WHERE: Mapping[str, str] = {
-    "atom": "stands in a field of the result of",
-    "prose": "stands in the running text of the result of",
-}
+_WHERE = {"atom": "stands in a field of the result of", "prose": "stands in the running text of the result of"}
 _WHY: Mapping[str, str] = {
     "untrusted": "not in your words, and nothing that you named holds it as a field",
     "relayed": "a model has written it into the task",
@@ -190,9 +187,6 @@ _WHY: Mapping[str, str] = {
     "config": "from the configuration",
     "derived": "counted from a relative date",
 }
-
-
-_FROM: Mapping[str, str] = {"user": "from your words", "config": "from the configuration"}
 _NOT_GIVEN: Mapping[str, str] = {
     "destination": "your words name no recipient",
     "amount": "your words give no amount",
@@ -219,13 +213,10 @@ class Question:
     reason: str
     odd: tuple[OddValue, ...]
     others: tuple[tuple[str, str, str], ...]
-    asked_before: int = 0
     also_for: tuple[tuple[str, str], ...] = ()
 
 
-def question(
-    spec: ToolSpec, reason: str, grounds: Grounds, others: Sequence[Evidence] = (), *, asked_before: int = 0
-) -> Question:
+def question(spec: ToolSpec, reason: str, grounds: Grounds, others: Sequence[Evidence] = ()) -> Question:
     """The question about a call, from what the gate found."""
     effect = guess(spec, "all").effect if not spec.declared else spec.effect
     where = f" (server {in_full(spec.server)})" if spec.server else ""
@@ -236,7 +227,7 @@ def question(
     paths = {e.path for e in grounds.evidence}
     rest = tuple((e.path, in_full(e.value), e.origin) for e in others if e.path not in paths)
     also_for = tuple((role, in_full(value)) for role, value, _ in grounds.shown)
-    return Question(on_yes, reason, odd, rest, asked_before, also_for)
+    return Question(on_yes, reason, odd, rest, also_for)
 
 
 def _odd(evidence: Evidence) -> OddValue:
@@ -252,8 +243,8 @@ def _odd(evidence: Evidence) -> OddValue:
         said = _NOT_GIVEN.get(evidence.role, "your words name nothing like it")
     if not evidence.source_id:
         source = "the model made it up"
-    elif evidence.source_id in _FROM:
-        source = _FROM[evidence.source_id]
+    elif evidence.source_id in ("user", "config"):
+        source = "from your words" if evidence.source_id == "user" else "from the configuration"
     else:
         source = f"{_WHERE.get(evidence.form, 'stands in the result of')} call {evidence.source_id}"
         if evidence.sentence:

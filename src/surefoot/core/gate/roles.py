@@ -8,6 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Literal, cast, get_args
 
 from surefoot.core.text.json import as_object
@@ -107,6 +108,7 @@ def _edits(spec: ToolSpec) -> bool:
     return has_file and {"old", "new"} <= {_side_of_edit(name) for name in names}
 
 
+@lru_cache(maxsize=4096)
 def _side_of_edit(name: str) -> Literal["old", "new", ""]:
     """Which of the two texts of an edit a parameter is called."""
     first, *rest = words_of_name(name) or ("",)
@@ -138,6 +140,7 @@ def is_id(name: str) -> bool:
     return bool(named) and stem(named[-1]) in stems_of("names.id")
 
 
+@lru_cache(maxsize=4096)
 def role_of_name(name: str) -> Role | None:
     """What a parameter's name says, the last word first; None if nothing. A name that ends in id is an object.
 

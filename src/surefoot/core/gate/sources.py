@@ -49,11 +49,6 @@ class Source:
         return bool(self.named or self.located)
 
     @property
-    def may_open(self) -> bool:
-        """Whether any field of it is good."""
-        return bool(self.opened or self.spec.trusted_fields)
-
-    @property
     def is_directory(self) -> bool:
         """Whether it looks people or accounts up: as declared, else an own function called so that gives no texts."""
         if self.spec.directory is not None:

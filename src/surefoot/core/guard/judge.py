@@ -30,7 +30,7 @@ from surefoot.core.view.step import tools_now
 from surefoot.types.events import CallJudged
 from surefoot.types.guard import NO_GROUNDS
 from surefoot.types.moves import Move, Record
-from surefoot.types.outcomes import ALLOWED, Ask, Decision, Deny
+from surefoot.types.outcomes import ALLOWED, Allow, Ask, Decision, Deny
 from surefoot.types.prehydration import TIMED_OUT
 
 _CLOCK_S = 0.001
@@ -55,13 +55,9 @@ def reasoning_step(state: State, call: Call) -> Decision:
     )
 
 
-def _is_prefetch(state: State) -> bool:
-    return state.turn is not None and state.turn.role == PREFETCH
-
-
 def profile(state: State, call: Call) -> Decision:
     """A tool that is not offered does not run, even if the model knows its name (spec/primitives.md, section 1.6)."""
-    if _is_prefetch(state):
+    if state.turn is not None and state.turn.role == PREFETCH:
         return ALLOWED  # the operator has named it for that, and it only reads
     offered = tools_now(state)
     return ALLOWED if offered.get(call.name) else Deny(refusal(call.name, offered.names))
@@ -100,10 +96,10 @@ def no_call_after_the_time(state: State, _call: Call) -> Decision:
     """A call that the time of the run, or of its prefetch, no longer covers is not begun: it need not be broken off."""
     if spent_limit(state, reserve=True) == "time":
         return Deny("not run: the time limit of this run is reached")
-    found, config = state.found, state.config.pre_hydration
-    if _is_prefetch(state) and found and config and state.elapsed_s + _CLOCK_S >= found.elapsed_s + config.timeout:
-        return Deny(TIMED_OUT)
-    return ALLOWED
+    found, config, turn = state.found, state.config.pre_hydration, state.turn
+    if turn is None or turn.role != PREFETCH or found is None or config is None:
+        return ALLOWED
+    return Deny(TIMED_OUT) if state.elapsed_s + _CLOCK_S >= found.elapsed_s + config.timeout else ALLOWED
 
 
 def failed_before(state: State, call: Call) -> Decision:
@@ -232,7 +228,7 @@ def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES, *, 
         return strictest, rule, NO_GROUNDS
     gate = replace(gate, known=_knowledge(state, gate), started=_started_beside(state, gate, call))
     said = verdict_on(gate.known, call.spec, call.arguments, gate.started)
-    if isinstance(strictest, Ask) and said[0] == ALLOWED:
+    if isinstance(strictest, Ask) and isinstance(said[0], Allow):
         said = strictest, rule, replace(said[2], evidence=())  # none of its values is in question
     elif isinstance(strictest, Ask) and isinstance(said[0], Ask):
         also = replace(said[2], also=(rule, *said[2].also))
@@ -241,7 +237,7 @@ def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES, *, 
     if gate.known.config.judge and not is_final and _is_for_the_judge(state, gate, call):
         said = tightened(gate, gate.judgements.get(call.id), said)
     decision, by, grounds = _in_mode(gate, said)
-    if decision == ALLOWED and rule in _WITHOUT_GUARD:
+    if isinstance(decision, Allow) and rule in _WITHOUT_GUARD:
         decision, by = strictest, rule
     if isinstance(decision, Ask):
         grounds = gate.asking(call.spec, call.arguments, grounds)
@@ -263,7 +259,8 @@ def is_unheard(state: State, call: Call) -> bool:
 
 def _is_for_the_judge(state: State, gate: GateRecord, call: Call) -> bool:
     """Whether a model has a say in a call. What the user's words refer to is fetched without."""
-    return call.spec is not None and not _is_prefetch(state) and is_judged(gate, call.spec, call.arguments)
+    is_fetched = state.turn is not None and state.turn.role == PREFETCH
+    return call.spec is not None and not is_fetched and is_judged(gate, call.spec, call.arguments)
 
 
 def policy_call(state: State, call: Call) -> Asked | None:
@@ -288,7 +285,7 @@ def _knowledge(state: State, gate: GateRecord) -> Known:
 def _started_beside(state: State, gate: GateRecord, call: Call) -> tuple[Started, ...]:
     """What was started beside a call, and what of this reply may run and comes first: limits count them all."""
     known = {one.call_id for one in gate.started}
-    first = (c for c in state.calls if c.is_waiting and c.decision == ALLOWED and c.id not in known)
+    first = (c for c in state.calls if c.is_waiting and isinstance(c.decision, Allow) and c.id not in known)
     others = (one for one in gate.started if one.call_id != call.id)  # an attempt of its own counts once
     return (*others, *(gate.begin(c.id, c.spec, c.arguments, c.digest) for c in first if c.spec))
 
@@ -298,7 +295,7 @@ def _in_mode(gate: GateRecord, said: Verdict) -> Verdict:
     decision, rule, grounds = said
     config = gate.known.config
     if config.mode == "observe":
-        return ALLOWED, "", replace(grounds, would_be="" if decision == ALLOWED else f"{decision.kind}: {rule}")
+        return ALLOWED, "", replace(grounds, would_be="" if decision.kind == "allow" else f"{decision.kind}: {rule}")
     if isinstance(decision, Ask):
         if grounds.digest in gate.refused:
             return Deny("refused: a person has already said no to exactly this"), rule, grounds
