@@ -55,6 +55,10 @@ def rows(name: str) -> list[Row]:
     return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
 
 
+SPECS = {spec.name: spec for spec in TOOLS} | {row.pop("tool"): ToolSpec(**row) for row in rows("tools.jsonl")}
+"""The tools of the tables, by the name that they have there."""
+
+
 class Run:
     """One run: what it knows grows with each result and each word of the person."""
 

@@ -1,11 +1,12 @@
 """Tools that look like others, and foreign ones that nobody has declared. Source: spec/guard.md, section 4.4."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-import pytest
 from gate_world import PAY, TEXT, Run, tool
 
-from cases import each
+from cases import cases
 from surefoot.core.gate.effects import lookalikes
 from surefoot.core.gate.verdict import accepted_by
 from surefoot.core.text.json import pin_of
@@ -18,55 +19,16 @@ def named(name: str, server: str = "", **more: object) -> ToolSpec:
     return ToolSpec(prefix + name, "", {}, server=server, **more)  # pyright: ignore[reportArgumentType]  # its fields
 
 
-@each(
-    "like",
-    ["send_mail", "send_rnail", "Send-Mail", "sendmail", "s\u0435nd_mail", "send_mails", "send_mal", "sand_mail"],
-)
-def test_a_foreign_tool_that_looks_like_an_own_one_is_hidden(like: str) -> None:
-    hidden, asked = lookalikes([named("send_mail"), named(like, "post"), named("weather", "sky")])
-    assert list(hidden) == [f"post__{like}"]
-    assert "send_mail" in hidden[f"post__{like}"]
-    assert asked == {}
+Tools = Sequence[tuple[str, str, Mapping[str, Any]]]
+Told = Mapping[str, str]
 
 
-@pytest.mark.parametrize("other", ["send_message", "mail_send", "read_mail", "set", "weather"])
-def test_names_that_differ_by_more_are_left_alone(other: str) -> None:
-    assert lookalikes([named("send_mail"), named("get"), named(other, "post")]) == ({}, {})
-
-
-def test_a_server_and_a_tool_together_look_like_an_own_one_too() -> None:
-    hidden, _ = lookalikes([named("mail_send"), named("send", "mail")])
-    assert list(hidden) == ["mail__send"]
-
-
-def test_a_foreign_tool_without_a_server_is_no_own_one() -> None:
-    hidden, _ = lookalikes([named("send_mail"), named("sendmail", origin="remote")])
-    assert list(hidden) == ["sendmail"]
-
-
-def test_two_foreign_ones_of_different_servers_are_both_asked_about() -> None:
-    hidden, asked = lookalikes([named("list_issues", "hub"), named("list_lssues", "lab"), named("search", "lab")])
-    assert hidden == {}
-    assert set(asked) == {"hub__list_issues", "lab__list_lssues"}
-    assert "lab__list_lssues" in asked["hub__list_issues"]
-
-
-def test_tools_of_one_party_are_not_compared() -> None:
-    own = [named("get_item"), named("get_items")]
-    served = [named("read_item", "shop"), named("read_items", "shop")]
-    assert lookalikes([*own, *served]) == ({}, {})
-
-
-def test_a_tool_that_somebody_declared_was_looked_at() -> None:
-    mine = [named("send_mail", declared=True), named("list_issues", "lab", declared=True)]
-    theirs = [named("send_mail", "post", declared=True), named("list_issues", "hub")]
-    hidden, asked = lookalikes([*mine, *theirs])
-    assert hidden == {}
-    assert list(asked) == ["hub__list_issues"]
-
-
-def test_the_pager_is_an_own_tool() -> None:
-    assert list(lookalikes([named("read_result"), named("read_results", "x")])[0]) == ["x__read_results"]
+@cases("gate/effects")
+def test_which_tools_look_like_others(tools: Tools, hidden: Told, asked: Told) -> None:
+    found = lookalikes([named(name, server, **more) for name, server, more in tools])
+    for told, wanted in zip(found, (hidden, asked), strict=True):
+        assert told.keys() == wanted.keys()
+        assert all(name in told[of] for of, name in wanted.items())
 
 
 def test_many_names_are_compared_in_no_time() -> None:

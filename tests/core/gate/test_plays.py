@@ -3,21 +3,19 @@
 `words` are the user's. A play is [step, tool, arguments, …]: "read" with what the tool gave (and "error", where it
 failed), "yes" of the person, "held" where the call is a question or a refusal and with nobody there to ask a refusal;
 or the verdict that the call gets, with the rule that made it where that matters, and "+RULE" for one that asks as well.
-Tools are those of `gate_world`, and those of `tools.jsonl`. A standing rule has the pin of the tool that it names.
+Tools are those of `gate_world.SPECS`. A standing rule has the pin of the tool that it names.
 """
 
 from dataclasses import replace
 
-from gate_world import TOOLS, Row, Run, rows
+from gate_world import SPECS, Row, Run, rows
 
 from cases import each
 from surefoot.core.gate.verdict import verdict_on
 from surefoot.core.text.json import pin_of
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.rules import rule_from, standing_from
-from surefoot.types.tools import ToolSpec
 
-SPECS = {spec.name: spec for spec in TOOLS} | {row.pop("tool"): ToolSpec(**row) for row in rows("tools.jsonl")}
 PINS = {name: pin_of(spec) for name, spec in SPECS.items()}
 
 
