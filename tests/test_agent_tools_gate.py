@@ -192,9 +192,6 @@ async def test_the_run_of_an_agent_goes_on_with_the_run_that_has_asked_it() -> N
         await agent.resume("r.1.0")
 
 
-# ------------------------------------------------------------------ plans
-
-
 def payer(paid: list[str], name: str, approval: Approval | None = None) -> AgentTool:
     said, pay = calls(("pay", {"recipient": name, "amount": 80})), paying(paid, approval=approval)
     return Agent(turns(said, "sent"), tools=[pay]).as_tool(name.partition(" ")[0].lower(), "")

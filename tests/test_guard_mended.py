@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from desk import ANN, BILL, GUARDED, MAL, MINE, READ_BILL, THEIRS, Desk, pay
+from desk import BILL, GUARDED, MAL, MINE, READ_BILL, THEIRS, Desk, pay
 from desk import mail as mail_to
 from surefoot import Agent, LoopConfig
 from surefoot.core.gate.verdict import digest_of
@@ -22,9 +22,6 @@ from surefoot.types.tools import ToolSpec
 
 pytestmark = pytest.mark.anyio
 
-INVITING = "Send the party invitation to all participants of the party."
-GUESTS = calls(("participants", {"event": "party"}))
-
 
 def mail(to: str, body: str = "party invitation") -> Scripted:
     return calls(mail_to(to, body))
@@ -32,22 +29,6 @@ def mail(to: str, body: str = "party invitation") -> Scripted:
 
 def pays(account: str, amount: float = 900) -> Scripted:
     return calls(pay(account, amount))
-
-
-@pytest.mark.parametrize("first", ["yes", "no"])
-async def test_a_no_beside_a_yes_for_a_set_counts_whichever_is_said_first(first: str) -> None:
-    both = calls(*(mail_to(to, "party invitation") for to in (ANN, MAL)))
-    config = LoopConfig(guard=GuardConfig(approvals="queue"))
-    desk = Desk(GUESTS, both, mail(MAL, "the party invitation"), "done", config=config)
-    run = await desk.agent.run(INVITING)
-    to_ann, to_mallory = run.waiting
-    for is_yes in (first == "yes", first != "yes"):
-        if is_yes:
-            await desk.agent.approve(run.id, to_ann.id, by="Ada")
-        else:
-            await desk.agent.refuse(run.id, to_mallory.id, by="Ada")
-        run = await desk.agent.resume(run.id)
-    assert (run.status, [to for to, _ in desk.done]) == ("paused", [ANN])
 
 
 async def test_a_yes_does_not_go_along_into_a_fork() -> None:

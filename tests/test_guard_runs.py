@@ -12,10 +12,10 @@ from surefoot.core.loop.moves import next_moves
 from surefoot.core.state.turn import changed
 from surefoot.testing.models import calls
 from surefoot.types.errors import AnswerLate, UsageError
-from surefoot.types.events import CallJudged, CallStarted, IntentAnchored, ValuesEndorsed
+from surefoot.types.events import CallJudged, CallStarted, IntentAnchored
 from surefoot.types.guard import GuardConfig
 from surefoot.types.moves import Record
-from surefoot.types.outcomes import Allow, Ask, Deny
+from surefoot.types.outcomes import Allow, Deny
 
 pytestmark = pytest.mark.anyio
 
@@ -53,22 +53,6 @@ async def test_the_loop_goes_on_while_long_words_are_read() -> None:
         await desk.agent.run("Tell me about Ann, and do not send mail. " * 2_500)
         group.cancel_scope.cancel()
     assert turns > 100
-
-
-async def test_a_value_of_a_text_is_a_question_that_shows_where_it_stands() -> None:
-    desk = Desk(READ_BILL, PAY, "paid")
-    run = await desk.agent.run(BILL)
-    assert (run.status, run.reason, desk.done) == ("paused", "approval", [])
-    asked = (await desk.events(run))[-1]
-    assert isinstance(asked, CallJudged)
-    assert isinstance(asked.decision, Ask)
-    odd = {e.path: e for e in asked.grounds.evidence}["/account"]
-    assert (odd.origin, odd.source_id) == ("untrusted", "1.0")
-    assert "Rent for May" in odd.sentence
-    run = await desk.yes(run)
-    assert (run.status, desk.done) == ("completed", [(MINE, 900)])
-    endorsed = [e for e in await desk.events(run) if isinstance(e, ValuesEndorsed)]
-    assert ("destination", f"digits:{MINE}") in endorsed[0].values
 
 
 async def test_a_question_that_nobody_answers_in_time_is_a_no() -> None:
