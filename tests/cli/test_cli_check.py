@@ -49,34 +49,6 @@ def options(folder: Path) -> tuple[str, ...]:
     return ("--tools", str(folder / "tools.py"), "--mcp", str(folder / "mcp.json"))
 
 
-def test_check_tells_each_tool_and_what_to_declare(surefoot: Command, folder: Path) -> None:
-    done = surefoot("check", *options(folder), "--web", "--no-builtin")
-    assert done.code == 0, done.err
-    rows = {line.split()[0]: line for line in done.out.splitlines() if line[:1] not in ("", " ")}
-    assert list(rows)[:3] == ["web_fetch", "send_note", "echo_all"]
-    assert "read +egress" in rows["web_fetch"]
-    assert "communicate" in rows["send_note"]
-    assert "undeclared, its name says communicate" in rows["send_note"]
-    assert 'declare: @tool(effect="communicate")' in done.out
-    assert "unknown" in rows["far__echo"]
-    assert "(new)" in rows["far__echo"]
-    assert "unknown +egress" in rows["far__surf"]
-    assert "declared" in rows["far__boom"]
-    assert 'in the file of server far: "tools": {"wipe": {"effect": "delete"}}' in done.out
-    assert done.out.splitlines()[-1] == "7 tools, 4 undeclared"
-    assert not (folder / ".surefoot").exists()  # looking pins nothing
-
-
-def test_check_tells_what_is_hidden_and_why(surefoot: Command, folder: Path) -> None:
-    (folder / "tools.py").write_text(TOOLS.replace("echo_all", "Echo"))
-    done = surefoot("check", *options(folder), "--no-builtin", "--exclude", "send*", "--json")
-    found = {str(row["name"]): row for row in done.json_lines}
-    assert found["far__echo"]["notes"] == ["hidden: lookalike: it looks like the developer's own tool Echo"]
-    assert "exclude" in str(found["send_note"]["notes"])
-    assert found["far__wipe"]["effect"] == "delete"
-    assert found["far__wipe"]["notes"] == []
-
-
 def test_check_accepts_a_pin_by_name_and_shows_a_change(surefoot: Command, folder: Path) -> None:
     assert surefoot("check", *options(folder), "--accept", "far__echo").code == 2
     assert surefoot("check", *options(folder), "--accept", "send_note", "--by", "Ada").code == 2

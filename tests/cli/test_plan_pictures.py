@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from cli_world import lasting
@@ -179,14 +179,8 @@ def shown(terminal: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> 
     `also` happens after each; nobody drives the run while a plan waits for its signature.
     """
 
-    def show(
-        events: Sequence[Event],
-        columns: int = 100,
-        rows: int = 30,
-        *,
-        while_driven: bool = False,
-        also: Callable[[Event], None] = lambda _: None,
-    ) -> list[str]:
+    def show(events: Sequence[Event], columns: int = 100, rows: int = 30, **more: Any) -> list[str]:  # Any: see above
+        also: Callable[[Event], None] | None = more.get("also")
         terminal(columns, rows)
         seconds = iter(range(10_000))
         table = PlanProgress(EMPTY, clock=lambda: float(next(seconds)))
@@ -198,10 +192,11 @@ def shown(terminal: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> 
         with table:
             for event in events[signed:]:
                 table.watch(event)
-                also(event)
+                if also is not None:
+                    also(event)
             table.watch(TextDelta("words\nof a model"))
             told = capsys.readouterr().err
-        if while_driven:
+        if more.get("while_driven"):
             return lasting(told, rows)
         table.over(Run.of(fold(events)), "")
         return lasting(told + capsys.readouterr().err, rows)

@@ -266,35 +266,26 @@ class TestProbe:
             made = tool(send, probe=probe).bound({Db})
             assert await made.probe({"number": "m1"}, given({Db: DB})) == ToolResult("m1 db")
 
-    @pytest.mark.parametrize(("sent", "asked"), [({}, "5 EUR None"), ({"currency": "USD"}, "5 USD None")])
-    async def test_it_gets_what_the_tool_took_where_the_model_sent_nothing(
-        self, sent: dict[str, object], asked: str, context: ToolCallContext
-    ) -> None:
-        def was_paid(amount: int, currency: str, cache: Annotated[Cache, Inject("c")] | None) -> str:
-            return f"{amount} {currency} {cache}"
-
-        @tool(probe=was_paid)
-        def pay(amount: int, currency: str = "EUR") -> None: ...
-
-        assert await pay.probe({"amount": 5, **sent}, context) == ToolResult(asked)
-
-    async def test_of_a_default_of_its_own_and_the_tools_the_tools_counts(self, context: ToolCallContext) -> None:
-        def was_paid(currency: str = "CHF", cache: Annotated[Cache | None, Inject("c")] = CACHE) -> str:
-            return f"{currency} {cache and cache.name}"
-
-        @tool(probe=was_paid)
-        def pay(currency: str = "EUR") -> None: ...
-
-        assert await pay.probe({}, context) == ToolResult("EUR cache")
-
-    async def test_a_default_of_an_absent_service_is_given_too(self, context: ToolCallContext) -> None:
+    async def test_it_gets_what_the_tool_took_where_the_model_sent_nothing(self, context: ToolCallContext) -> None:
         mine = Cache()
 
-        def pay(cache: Annotated[Cache | None, Inject("c")] = mine) -> None: ...
-        def was_paid(cache: Annotated[Cache | None, Inject("c")]) -> str:
-            return str(cache is mine)
+        def pay(amount: int, currency: str = "EUR", mine: Annotated[Cache | None, Inject("c")] = mine) -> None: ...
+        def taken(amount: int, currency: str, cache: Annotated[Cache, Inject("d")] | None) -> str:
+            return f"{amount} {currency} {cache}"
 
-        assert await tool(pay, probe=was_paid).probe({}, context) == ToolResult("True")
+        def of_both(currency: str = "CHF", cache: Annotated[Cache | None, Inject("d")] = CACHE) -> str:
+            return f"{currency} {cache and cache.name}"
+
+        def absent(mine: Annotated[Cache | None, Inject("c")]) -> str:
+            return str(mine)
+
+        probes: list[tuple[Callable[..., str], dict[str, object], str]] = [
+            (taken, {}, "5 EUR None"), (taken, {"currency": "USD"}, "5 USD None"),
+            (of_both, {}, "EUR cache"),  # of a default of its own and the tool's, the tool's counts
+            (absent, {}, str(mine)),
+        ]  # fmt: skip
+        for probe, sent, told in probes:
+            assert await tool(pay, probe=probe).probe({"amount": 5, **sent}, context) == ToolResult(told)
 
     def test_its_services_are_checked_too(self) -> None:
         def ask(store: Annotated[Db, Inject("archive")]) -> None: ...
