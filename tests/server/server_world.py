@@ -13,12 +13,16 @@ from typing import Any, cast
 
 import aiohttp
 
+from records import events_of
 from surefoot import Agent
 from surefoot.server.auth import RIGHTS, Keyring, Right, Token, digest_of
 from surefoot.server.door import Names
 from surefoot.server.process import server_of
 from surefoot.server.site import Limits, Site
+from surefoot.types.events import CallJudged, RunEnded, RunStarted
+from surefoot.types.outcomes import Ending
 from surefoot.types.ports import JournalStore
+from surefoot.types.task import Task
 from surefoot.worker import Worker
 
 LIMIT_S = 20.0
@@ -44,6 +48,7 @@ TOKENS = (
     token("acme", *RIGHTS, tenant="acme"),
     token("other", *RIGHTS, tenant="other"),
     token("narrow", *RIGHTS, agents=("another",)),
+    *(token(f"without-{right}", *set[Right](RIGHTS).difference({right})) for right in RIGHTS),
 )
 
 
@@ -105,6 +110,39 @@ class Served:
         assert reply.status == 200, reply.body
         return reply.json
 
+    async def refused(self, told: str, method: str, path: str, body: Json = None, **more: Any) -> Reply:
+        """The answer to a request that is refused; `told` is its status and its problem."""
+        reply = await self.ask(method, path, body, **more)
+        assert f"{reply.status} {reply.problem}" == told, reply.body
+        return reply
+
+    async def start(self, task: str, agent: str = "helper", who: str = "all", **more: Json) -> str:
+        """The id of a run that is begun."""
+        reply = await self.ask("POST", "/v1/runs", {"agent": agent, "task": task, **more}, who=who)
+        assert reply.status == 202, reply.body
+        assert reply.headers["Location"] == f"/v1/runs/{reply.json['run_id']}"
+        return str(reply.json["run_id"])
+
+    async def until(self, run: str, *statuses: str, who: str = "all") -> Json:
+        """The run once it stands like that."""
+        async with asyncio.timeout(LIMIT_S):
+            while (shown := await self.get(f"/v1/runs/{run}", who))["status"] not in statuses:
+                assert shown["status"] in ("queued", "running", "ready", "interrupted"), shown
+                await asyncio.sleep(0.02)
+        return shown
+
+    async def asks(self, task: str, agent: str = "mailer", **more: Json) -> tuple[str, Json]:
+        """A run that is begun and asks, with its question."""
+        run = await self.start(task, agent, **more)
+        (question,) = (await self.until(run, "paused"))["waiting"]
+        return run, question
+
+    async def done(self, task: str, who: str = "all", **more: Json) -> str:
+        """A run that is begun and completed."""
+        run = await self.start(task, who=who, **more)
+        await self.until(run, "completed", who=who)
+        return run
+
     async def frames(
         self,
         path: str,
@@ -139,6 +177,22 @@ async def frames_of(content: aiohttp.StreamReader) -> AsyncGenerator[dict[str, s
         elif not text.startswith(":"):
             name, _, value = text.partition(": ")
             one[name] = value
+
+
+async def judged(store: JournalStore, run: str) -> list[tuple[str, str]]:
+    """What people have said to the calls of a run, and who."""
+    events = await events_of(store, run)
+    return [(one.decision.kind, one.by) for one in events if isinstance(one, CallJudged) and one.rule == "person"]
+
+
+async def task_of(store: JournalStore, run: str) -> Task:
+    begun, *_ = await events_of(store, run)
+    assert isinstance(begun, RunStarted)
+    return begun.task
+
+
+async def endings(store: JournalStore, run: str) -> list[Ending]:
+    return [one.ending for one in await events_of(store, run) if isinstance(one, RunEnded)]
 
 
 @asynccontextmanager

@@ -11,32 +11,20 @@ import json
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import cast
 
 from aiohttp import web
-from stand_in_runs import NOW, Json, Story, long_row, may_fit, summaries
+from stand_in_runs import DATA, NOW, ROOT, Json, Story, long_row, may_fit, summaries
 from stand_in_tales import stories
 
-STATIC = Path(__file__).parents[2] / "src" / "surefoot" / "server" / "static"
-CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; "
-    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types lit-html"
-)
-HEADERS = {
-    "Content-Security-Policy": CSP,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
+from surefoot.server.door import ALWAYS
+
+STATIC = ROOT / "src" / "surefoot" / "server" / "static"
+HEADERS = {**ALWAYS, "Cache-Control": "no-store"}
 MANY = 100_000
-AGENTS = [
-    ("research", "Reads files and pages, computes, and writes summaries.", "mono", (("read_file", "read"), ("fetch_page", "read"), ("calculate", "read"), ("write_file", "write"))),
-    ("desk", "Answers mail, books tables and keeps the calendar.", "mono", (("read_calendar", "read"), ("send_mail", "communicate"), ("book_table", "transact"))),
-    ("travel", "Plans trips and holds rooms.", "plan", (("search_trains", "read"), ("hold_room", "transact"))),
-    ("ledger", "Reconciles books.", "mono", (("read_page", "read"),)),
-]  # fmt: skip
+AGENTS = [json.loads(line) for line in (DATA / "agents.jsonl").read_text("utf-8").splitlines()]
+ME = {"name": "ada", "rights": ["read", "start", "approve", "cancel", "admin"], "tenant": "", "version": "0.1.0"}
+GOING = ("running", "queued", "paused", "ready", "interrupted")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -66,20 +54,16 @@ class World:
 WORLD = web.AppKey("world", World)
 
 
-def reply(value: object, status: int = 200, **headers: str) -> web.Response:
+def reply(value: object, status: int = 200, kind: str = "application/json", **headers: str) -> web.Response:
     """JSON, with lone surrogates as escapes."""
-    return web.Response(text=json.dumps(value), status=status, content_type="application/json", headers=headers)
+    return web.Response(text=json.dumps(value), status=status, content_type=kind, headers=headers)
 
 
 def problem(name: str, status: int, detail: str = "", **headers: str) -> web.Response:
     """A problem by RFC 9457."""
-    body = {
-        "type": f"/problems/{name}",
-        "title": name.replace("_", " ").capitalize(),
-        "status": status,
-        "detail": detail,
-    }
-    return web.Response(text=json.dumps(body), status=status, content_type="application/problem+json", headers=headers)
+    title = name.replace("_", " ").capitalize()
+    body = {"type": f"/problems/{name}", "title": title, "status": status, "detail": detail}
+    return reply(body, status, "application/problem+json", **headers)
 
 
 @web.middleware
@@ -92,18 +76,14 @@ async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
         if world.fault == 1:
             cast("asyncio.Transport", request.transport).abort()
         if world.fault:
-            return problem(
-                "too_fast" if world.fault == 429 else "journal_down",
-                world.fault,
-                "Wait a little.",
-                **{"Retry-After": "3"},
-            )
+            name = "too_fast" if world.fault == 429 else "journal_down"
+            return problem(name, world.fault, "Wait a little.", **{"Retry-After": "3"})
     try:
         answer = await handler(request)
     except LookupError:
         answer = problem("no_such_run", 404, "There is no such run here.")
     if not answer.prepared:
-        answer.headers.update({**HEADERS, "Cache-Control": "no-store"})
+        answer.headers.update(HEADERS)
     return answer
 
 
@@ -118,35 +98,32 @@ def story_of(request: web.Request) -> Story:
     held = request.app[WORLD].runs
     if run_id.startswith("batch-") and run_id not in held:
         one = next(summaries(int(run_id[6:]), int(run_id[6:]) + 1))
-        held[run_id] = Story(
-            run_id,
-            one["task"],
-            agent=one["agent"],
-            status=one["status"],
-            started_at=one["started_at"],
-            records=one["events"],
-            labels=one["labels"],
-        )
+        given: Json = {name: one[name] for name in ("task", "agent", "status", "started_at", "labels")}
+        held[run_id] = Story(run_id, **given, records=one["events"])
     return held[run_id]
+
+
+async def me(_: web.Request) -> web.StreamResponse:
+    return reply(ME)
+
+
+async def agents(_: web.Request) -> web.StreamResponse:
+    return reply({"agents": AGENTS, "drives": 16})
 
 
 async def runs(request: web.Request) -> web.StreamResponse:
     """A page of summaries: those told by hand, then many that are made as they are asked for."""
     world, asked = request.app[WORLD], request.query
     limit, start = min(int(asked.get("limit", 50)), 200), int(asked.get("cursor", 0))
-    shown = (story for story in world.runs.values() if world.hostile or not story.run_id.startswith("x-"))
-    told = [
-        story.summary() | {"waits_for": story.waits_for} for story in sorted(shown, key=lambda one: -one.started_at)
-    ]
+    shown = [story for story in world.runs.values() if world.hostile or not story.run_id.startswith("x-")]
+    told = [story.shown() for story in sorted(shown, key=lambda one: -one.started_at)]
 
     def fits(run: Json) -> bool:
         text = f"{run['task']}\n{run['answer']}\n{run['run_id']}\n{run['labels']}".lower()
         name, _, value = asked.get("label", "").partition(":")
         return (
-            (not asked.get("status") or run["status"] == asked["status"])
-            and (not asked.get("agent") or run["agent"] == asked["agent"])
+            all(not asked.get(key) or run[key] == asked[key] for key in ("status", "agent", "parent"))
             and (not asked.get("waiting") or bool(run["questions"]))
-            and (not asked.get("parent") or run["parent"] == asked["parent"])
             and (not name or run["labels"].get(name) == value)
             and asked.get("q", "").lower() in text
             and run["started_at"] >= float(asked.get("since") or 0) - (time.time() - NOW)
@@ -172,29 +149,23 @@ async def runs(request: web.Request) -> web.StreamResponse:
 async def run(request: web.Request) -> web.StreamResponse:
     """One run with what waits."""
     story = story_of(request)
-    return reply(story.summary() | {"waiting": story.waiting, "damaged": story.damaged, "waits_for": story.waits_for})
+    return reply(story.shown() | {"waiting": story.waiting, "damaged": story.damaged})
 
 
 def _rows(story: Story, since: int, limit: int) -> list[Json]:
-    return (
-        story.rows[since : since + limit]
-        if story.rows
-        else [long_row(n) for n in range(since, min(since + limit, story.total))]
-    )
+    if story.rows:
+        return story.rows[since : since + limit]
+    return [long_row(n) for n in range(since, min(since + limit, story.total))]
 
 
 async def rows(request: web.Request) -> web.StreamResponse:
     """Told rows, or those that hold a text."""
     story, asked = story_of(request), request.query
-    since, limit, text = int(asked.get("since", 0)), min(int(asked.get("limit", 500)), 500), asked.get("q", "").lower()
-    if text:
-        found = [row for row in _rows(story, since, 5000) if text in row["parts"][0]["text"].lower()]
-        after = since + 5000
-    else:
-        found, after = _rows(story, since, limit), since + limit
-    return reply(
-        {"rows": found, "next": after if after < story.total else None, "total": story.total, "status": story.status}
-    )
+    since, text = int(asked.get("since", 0)), asked.get("q", "").lower()
+    after = since + (5000 if text else min(int(asked.get("limit", 500)), 500))
+    found = [row for row in _rows(story, since, after - since) if text in row["parts"][0]["text"].lower()]
+    next_ = after if after < story.total else None
+    return reply({"rows": found, "next": next_, "total": story.total, "status": story.status})
 
 
 async def state(request: web.Request) -> web.StreamResponse:
@@ -208,9 +179,8 @@ async def plan(request: web.Request) -> web.StreamResponse:
     story, asked = story_of(request), request.query
     if not story.plans:
         return problem("no_plan", 404, "This run has no plan.")
-    held = (
-        story.plans[int(asked["version"]) - 1] if "version" in asked else story.plan(int(asked.get("at", story.total)))
-    )
+    version = int(asked.get("version", 0))
+    held = story.plans[version - 1] if version else story.plan(int(asked.get("at", story.total)))
     return reply(held | {"versions": [one["version"] for one in story.plans]})
 
 
@@ -224,35 +194,24 @@ async def word(request: web.Request) -> web.StreamResponse:
     """A person speaks: the question is answered, and the run goes on a little."""
     world, story, body, name = request.app[WORLD], story_of(request), await request.json(), request.match_info["word"]
     world.words.append({"run": story.run_id, "word": name, "body": body})
-    asked = next(
-        (
-            one
-            for one in story.waiting
-            if one["call"] in (request.match_info.get("call"), "plan" if name == "sign" else None)
-        ),
-        None,
-    )
-    if name in ("approve", "deny", "settle", "sign"):
+    if name == "cancel":
+        story.status = "cancelled"
+    elif name == "notes":
+        story.say("word", body["text"], "person")
+    else:
+        about = "plan" if name == "sign" else request.match_info["call"]
+        asked = next((one for one in story.waiting if one["call"] == about), None)
         if asked is None:
             return problem("not_waiting", 409, "Somebody has answered already.")
         if body.get("digest", asked["digest"]) != asked["digest"]:
             return problem("changed", 409, "The question has changed.")
         story.waiting.remove(asked)
-        decision = "deny" if name == "deny" else "allow"
-        if held := story.whys.get(asked["call"]):
+        decision, said, style = ("deny", "refused", "bad") if name == "deny" else ("allow", name, "good")
+        if held := story.whys.get(about):
             held["later"].append({"decision": decision, "by": "you", "at": story.total})
-        story.say(
-            "verdict",
-            f"{'refused' if decision == 'deny' else name} · by you{': ' + body['reason'] if body.get('reason') else ''}",
-            "person",
-            "bad" if decision == "deny" else "good",
-            call=asked["call"],
-        )
+        reason = f": {body['reason']}" if body.get("reason") else ""
+        story.say("verdict", f"{said} · by you{reason}", "person", style, call=about)
         story.status, story.standing = "running", ""
-    elif name == "cancel":
-        story.status = "cancelled"
-    elif name == "notes":
-        story.say("word", body["text"], "person")
     await world.changed(story)
     return reply({"number": len(world.words), "outcome": "applied", "seq": story.total - 1, "event": {"type": name}})
 
@@ -262,80 +221,47 @@ async def begin(request: web.Request) -> web.StreamResponse:
     world, body = request.app[WORLD], await request.json()
     if "run" in request.match_info:
         old = story_of(request)
-        story = Story(
-            f"{old.run_id}-f{len(world.runs)}",
-            old.task,
-            agent=old.agent,
-            parent=old.run_id,
-            status="running",
-            started_at=time.time(),
-            labels=old.labels,
-        )
-        story.rows, story.records, story.step = [dict(row) for row in old.rows[: body["at"]]], 0, old.step
+        given: Json = {"agent": old.agent, "parent": old.run_id, "status": "running", "labels": old.labels}
+        story = Story(f"{old.run_id}-f{len(world.runs)}", old.task, **given, started_at=time.time())
+        story.rows, story.step = [dict(row) for row in old.rows[: body["at"]]], old.step
         story.say("head", f"forked from {old.run_id} at record {body['at']}", style="head")
-    elif not any(body["agent"] == name for name, *_ in AGENTS):
+    elif body["agent"] not in [one["name"] for one in AGENTS]:
         return problem("agent_unknown", 422, f"No agent {body['agent']!r} is served here.")
     else:
-        story = Story(
-            f"run-{len(world.runs)}",
-            body["task"],
-            agent=body["agent"],
-            status="queued",
-            started_at=time.time(),
-            labels=body.get("labels", {}),
-        )
+        given = {"agent": body["agent"], "status": "queued", "labels": body.get("labels", {})}
+        story = Story(f"run-{len(world.runs)}", body["task"], **given, started_at=time.time())
         story.say("head", f"run {story.run_id}", style="head")
     world.runs[story.run_id] = story
     await world.changed(story)
     return reply(story.summary(), 202, Location=f"/v1/runs/{story.run_id}")
 
 
+def side(story: Story, step: int) -> Json | None:
+    """A reply of a run, and its calls, as two runs are compared."""
+    mine = [row for row in story.rows if row["step"] == step]
+    if not mine:
+        return None
+    kinds = ("reply", "call", "verdict", "result", "reasoning")
+    texts = {kind: [row["parts"][0]["text"] for row in mine if row["kind"] == kind] for kind in kinds}
+    calls = [
+        {"key": text.split("(")[0], "text": text, **{kind: "".join(texts[kind][n : n + 1]) for kind in kinds[2:4]}}
+        for n, text in enumerate(texts["call"])
+    ]
+    said = " ".join(texts["reply"] or texts["reasoning"][:1])
+    return {"seq": mine[0]["seq"], "model": "anthropic/claude-sonnet", "reply": said, "calls": calls}
+
+
 async def compare(request: web.Request) -> web.StreamResponse:
     """Two runs, step by step."""
     held = request.app[WORLD].runs
     a, b = held[request.query["a"]], held[request.query["b"]]
-
-    def side(story: Story, step: int) -> Json | None:
-        mine = [row for row in story.rows if row["step"] == step]
-        texts = {
-            kind: [row["parts"][0]["text"] for row in mine if row["kind"] == kind]
-            for kind in ("reply", "call", "verdict", "result")
-        }
-        calls = [
-            {
-                "key": text.split("(")[0],
-                "text": text,
-                "verdict": texts["verdict"][n] if n < len(texts["verdict"]) else "",
-                "result": texts["result"][n] if n < len(texts["result"]) else "",
-            }
-            for n, text in enumerate(texts["call"])
-        ]
-        said = next((row["parts"][0]["text"] for row in mine if row["kind"] == "reasoning"), "")
-        return (
-            {
-                "seq": mine[0]["seq"],
-                "model": "anthropic/claude-sonnet",
-                "reply": " ".join(texts["reply"]) or said,
-                "calls": calls,
-            }
-            if mine
-            else None
-        )
-
-    shared = next(
-        (n for n, (x, y) in enumerate(zip(a.rows, b.rows, strict=False)) if x["parts"] != y["parts"]),
-        min(len(a.rows), len(b.rows)),
-    )
+    alike = [x["parts"] == y["parts"] for x, y in zip(a.rows, b.rows, strict=False)]
+    shared = [*alike, False].index(False)
     first = a.rows[shared]["step"] if shared < len(a.rows) else a.step
     pairs: list[Json] = []
     for step in range(max(first, 1), max(a.step, b.step) + 1):
         left, right = side(a, step), side(b, step)
-        both = left is not None and right is not None
-        differs = (
-            [name for name in ("reply", "calls") if both and left and right and left[name] != right[name]]
-            if both
-            else ["reply", "calls"]
-        )
+        differs = [name for name in ("reply", "calls") if not (left and right and left[name] == right[name])]
         pairs.append({"step": step, "a": left, "b": right, "differs": differs})
     return reply({"a": a.summary(), "b": b.summary(), "shared": shared, "pairs": pairs})
 
@@ -343,53 +269,47 @@ async def compare(request: web.Request) -> web.StreamResponse:
 async def stream(request: web.Request) -> web.StreamResponse:
     """`/feed`, or the records of a run."""
     world = request.app[WORLD]
-    answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+    answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
     with contextlib.suppress(ConnectionResetError):
         await answer.prepare(request)
     task = cast("asyncio.Task[object]", asyncio.current_task())
     world.streams.add(task)
-    last = int(request.headers.get("Last-Event-ID", -1))
+    last = int(request.headers.get("Last-Event-ID", world.change))
     story = story_of(request) if "run" in request.match_info else None
+    if story is not None and "Last-Event-ID" not in request.headers:
+        last = -1
     try:
         while True:
             if story is None:
-                fresh = (
-                    sorted((one for one in world.runs.values() if one.change > last), key=lambda one: one.change)
-                    if last >= 0
-                    else []
-                )
+                fresh = sorted((one for one in world.runs.values() if one.change > last), key=lambda one: one.change)
                 frames = [(one.change, "summary", one.summary()) for one in fresh]
-                last = max([last, *(one.change for one in fresh)]) if last >= 0 else world.change
             else:
-                fresh_rows = _rows(story, last + 1, 500)
-                frames = [
-                    (
-                        row["seq"],
-                        "ModelReplied",
-                        {"seq": row["seq"], "at": row["at"], "hash": "", "event": {"type": "ModelReplied"}},
-                    )
-                    for row in fresh_rows
-                ]
-                last += len(fresh_rows)
+                told = [{"seq": row["seq"], "at": row["at"], "hash": ""} for row in _rows(story, last + 1, 500)]
+                kind = "ModelReplied"
+                frames = [(one["seq"], kind, {**one, "event": {"type": kind}}) for one in told]
             for number, event, data in frames:
+                last = int(number)
                 await answer.write(f"id: {number}\nevent: {event}\ndata: {json.dumps(data)}\n\n".encode())
-            if story is not None and story.status not in ("running", "queued", "paused", "ready", "interrupted"):
+            if story is not None and story.status not in GOING:
                 await answer.write(b"event: end\ndata: {}\n\n")
-                return answer
+                break
             if not frames:
                 async with world.turn:
-                    await asyncio.wait_for(world.turn.wait(), 15) if True else None
-    except TimeoutError:
-        return answer
-    except (ConnectionResetError, asyncio.CancelledError):
-        return answer
+                    await asyncio.wait_for(world.turn.wait(), 15)
+    except (TimeoutError, ConnectionResetError, asyncio.CancelledError):
+        pass
     finally:
         world.streams.discard(task)
+    return answer
 
 
-async def events(request: web.Request) -> web.StreamResponse:
-    """Records, as a stream."""
-    return await stream(request)
+async def export(request: web.Request) -> web.StreamResponse:
+    text = "\n".join(json.dumps(row) for row in story_of(request).rows)
+    return web.Response(text=text, content_type="application/jsonl")
+
+
+async def resume(request: web.Request) -> web.StreamResponse:
+    return reply(story_of(request).summary(), 202)
 
 
 async def steer(request: web.Request) -> web.StreamResponse:
@@ -397,7 +317,6 @@ async def steer(request: web.Request) -> web.StreamResponse:
     world, asked = request.app[WORLD], request.query
     world.fault = int(asked.get("fault", world.fault))
     world.hostile = world.hostile or "hostile" in asked
-    world.many = asked.get("many", "1" if world.many else "0") == "1"
     if "empty" in asked:
         world.runs, world.many = {}, False
     if "cut" in asked:
@@ -418,60 +337,13 @@ def app(records: int = 35_000, token: str = "") -> web.Application:
     made = web.Application(middlewares=[guarded])
     made[WORLD] = World(records, token)
     get, post, one = web.get, web.post, "/v1/runs/{run}"
-
-    async def constant(request: web.Request) -> web.StreamResponse:
-        agents = [
-            {
-                "name": n,
-                "description": d,
-                "reasoner": r,
-                "models": {"solo": "anthropic/claude-sonnet"},
-                "tools": [{"name": t, "effect": e, "description": ""} for t, e in tools],
-            }
-            for n, d, r, tools in AGENTS
-        ]
-        told: dict[str, Json] = {
-            "/v1/me": {
-                "name": "ada",
-                "rights": ["read", "start", "approve", "cancel", "admin"],
-                "tenant": "",
-                "version": "0.1.0",
-            },
-            "/v1/agents": {"agents": agents, "drives": 16},
-        }
-        return reply(told[request.path])
-
-    async def verify(request: web.Request) -> web.StreamResponse:
-        story = story_of(request)
-        return reply({"records": story.total, "chain": "ok", "replay": "ok"})
-
-    async def export(request: web.Request) -> web.StreamResponse:
-        return web.Response(
-            text="\n".join(json.dumps(row) for row in story_of(request).rows), content_type="application/jsonl"
-        )
-
-    async def resume(request: web.Request) -> web.StreamResponse:
-        return reply(story_of(request).summary(), 202)
-
-    async def delete(request: web.Request) -> web.StreamResponse:
-        request.app[WORLD].runs.pop(story_of(request).run_id)
-        return web.Response(status=204)
-
     made.add_routes([
-        get("/v1/me", constant), get("/v1/agents", constant), get("/v1/runs", runs), post("/v1/runs", begin), get("/v1/feed", stream), get("/v1/compare", compare),
-        get(one, run), web.delete(one, delete), get(one + "/rows", rows), get(one + "/state", state), get(one + "/plan", plan), get(one + "/events", events), get(one + "/verify", verify),
+        get("/v1/me", me), get("/v1/agents", agents), get("/v1/runs", runs), post("/v1/runs", begin), get("/v1/feed", stream), get("/v1/compare", compare),
+        get(one, run), get(one + "/rows", rows), get(one + "/state", state), get(one + "/plan", plan), get(one + "/events", stream),
         get(one + "/export", export), get(one + "/calls/{call}/why", why), post(one + "/fork", begin), post(one + "/resume", resume), post(one + "/calls/{call}/{word:approve|deny|settle}", word),
         post(one + "/plan/{word:sign}", word), post(one + "/{word:notes|cancel}", word), get("/steer", steer), web.static("/static", STATIC),
+        *(get(address, page) for address in ("/", "/runs/{rest:.*}", "/compare/{rest:.*}")),
     ])  # fmt: skip
-    for path in (
-        "/",
-        "/runs/{run}",
-        "/runs/{run}/plan",
-        "/runs/{run}/calls/{call}",
-        "/runs/{run}/at/{at}",
-        "/compare/{a}/{b}",
-    ):
-        made.router.add_get(path, page)
     return made
 
 
@@ -489,10 +361,5 @@ async def serve(port: int, records: int, token: str) -> None:
 
 if __name__ == "__main__":
     options = dict(zip(sys.argv[2::2], sys.argv[3::2], strict=True))
-    asyncio.run(
-        serve(
-            int(sys.argv[1]) if len(sys.argv) > 1 else 0,
-            int(options.get("--records", 35_000)),
-            options.get("--token", ""),
-        )
-    )
+    port, records = int(sys.argv[1]) if len(sys.argv) > 1 else 0, int(options.get("--records", 35_000))
+    asyncio.run(serve(port, records, options.get("--token", "")))

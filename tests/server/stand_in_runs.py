@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
-_KEPT: Sequence[str | tuple[str, int]] = json.loads(
-    (Path(__file__).parents[1] / "page" / "payloads.json").read_text("utf-8")
-)
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data" / "page"
+_KEPT: Sequence[str | tuple[str, int]] = json.loads((ROOT / "tests" / "page" / "payloads.json").read_text("utf-8"))
 PAYLOADS = [one if isinstance(one, str) else one[0] * one[1] for one in _KEPT]
 """What a hostile text may look like; a long one is kept as a text and how often it stands there."""
 NOW = time.time()
@@ -58,9 +58,8 @@ class Story:
         self, kind: str, text: str, role: str = "runtime", style: str = "", took: float | None = None, **more: Any
     ) -> Story:
         """One more record with one row; `call`, `opens` (title and lines) and `indent` as the API has them."""
-        if kind in ("reasoning", "reply") and not (
-            kind == "reply" and self.rows and self.rows[-1]["kind"] == "reasoning"
-        ):
+        is_told_already = kind == "reply" and bool(self.rows) and self.rows[-1]["kind"] == "reasoning"
+        if kind in ("reasoning", "reply") and not is_told_already:
             self.step += 1
         last = self.rows[-1]["at"] if self.rows else self.started_at
         opens = more.get("opens")
@@ -78,32 +77,15 @@ class Story:
         self.say("reasoning", text, "model", "dim", took, opens=("Reasoning", lines(*text.split(". "))))
         return self.say("reply", reply, "model") if reply else self
 
-    def call(
-        self,
-        call: str,
-        text: str,
-        result: str,
-        took: float = 0.2,
-        *,
-        rule: str = "in your words",
-        style: str = "result",
-    ) -> Story:
+    def call(self, call: str, text: str, result: str, took: float = 0.2, *, style: str = "result") -> Story:
         """A call that is allowed, made and answered."""
-        name = text.split("(", maxsplit=1)[0]
+        name, first, rule = text.split("(", maxsplit=1)[0], result.split("\n", maxsplit=1)[0], "in your words"
         self.say("call", text, "model", "call", call=call, opens=(f"Call {call}", lines((text, "call"))))
         self.say("verdict", f"allowed · {rule}", "runtime", "good", call=call, indent=2)
         full = lines(*[(one, style) for one in result.split("\n")])
         self.whys[call] = why(call, text, "allow", rule)
-        return self.say(
-            "result",
-            result.split("\n", maxsplit=1)[0],
-            "tool",
-            style,
-            took,
-            call=call,
-            indent=2,
-            opens=(f"Result of {name}", full),
-        )
+        opens = (f"Result of {name}", full)
+        return self.say("result", first, "tool", style, took, call=call, indent=2, opens=opens)
 
     def usage(self, at: int) -> Json:
         """Tokens and dollars as of a record."""
@@ -125,6 +107,10 @@ class Story:
             "elapsed_s": last - self.started_at, "parent": self.parent, "outer": "", "agent": self.agent, "labels": dict(self.labels),
             "questions": len(self.waiting), "change": self.change,
         }  # fmt: skip
+
+    def shown(self) -> Json:
+        """As the API shows it."""
+        return self.summary() | {"waits_for": self.waits_for}
 
     def state(self, at: int) -> Json:
         """How it stood after `at` records."""

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from stand_in_runs import NOW, PAYLOADS, Json, Story, lines
+from stand_in_runs import DATA, NOW, PAYLOADS, Json, Story, lines
 
-_ROWS: list[Json] = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "data" / "page" / "runs.jsonl").read_text("utf-8").splitlines()
-]
+_ROWS: list[Json] = [json.loads(line) for line in (DATA / "runs.jsonl").read_text("utf-8").splitlines()]
 
 
 def stories() -> Iterator[Story]:

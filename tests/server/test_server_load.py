@@ -91,14 +91,7 @@ async def test_no_request_holds_up_the_others(tmp_path: Path) -> None:
         prepare()
         gc.freeze()  # as the server does in a process of its own
         watching = asyncio.ensure_future(watch())
-        paths = (
-            "state?at=950",
-            "rows?since=0&limit=1000",
-            "rows?q=nothing",
-            "events?limit=1000",
-            "verify",
-            "export",
-        )
+        paths = ("state?at=950", "rows?since=0&limit=1000", "rows?q=nothing", "events?limit=1000", "verify", "export")
         replies = await asyncio.gather(*(served.ask("GET", f"/v1/runs/one/{path}") for path in paths))
         watching.cancel()
         gc.unfreeze()

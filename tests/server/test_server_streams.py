@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cutting import cutting, followed
-from server_world import serving, token_of
+from server_world import Served, serving, token_of
 
 from surefoot import MemoryJournal, SqliteJournal
 from surefoot.server.signals import KEPT_CHARS, Heard, Live
@@ -50,36 +50,34 @@ def ids(frames: Sequence[dict[str, str]]) -> list[int]:
     return [int(one["id"]) for one in frames if "id" in one]
 
 
-async def test_a_stream_gives_each_record_as_the_journal_has_it_and_then_ends() -> None:
-    store = MemoryJournal()
+async def test_a_stream_gives_each_record_as_the_journal_has_it_and_then_ends(
+    store: MemoryJournal, served: Served
+) -> None:
     await record(store, "one", [*notes(700), END])
-    async with serving(store) as served:
-        frames = await served.frames("/v1/runs/one/events")
-        assert ids(frames) == list(range(702))
-        assert frames[-1] == {"event": "end", "data": "{}"}
-        assert [frames[0]["event"], frames[1]["event"], frames[701]["event"]] == ["RunStarted", "RunNoted", "RunEnded"]
-        page = await served.get("/v1/runs/one/events?since=0&limit=1000")
-        assert [json.loads(one["data"]) for one in frames[:-1]] == page["events"]
-        assert page["total"] == 702
-        assert page["next"] is None
+    frames = await served.frames("/v1/runs/one/events")
+    assert ids(frames) == list(range(702))
+    assert frames[-1] == {"event": "end", "data": "{}"}
+    assert [frames[0]["event"], frames[1]["event"], frames[701]["event"]] == ["RunStarted", "RunNoted", "RunEnded"]
+    page = await served.get("/v1/runs/one/events?since=0&limit=1000")
+    assert [json.loads(one["data"]) for one in frames[:-1]] == page["events"]
+    assert page["total"] == 702
+    assert page["next"] is None
 
 
-async def test_a_reader_goes_on_where_it_was_and_sees_what_comes() -> None:
-    store = MemoryJournal()
+async def test_a_reader_goes_on_where_it_was_and_sees_what_comes(store: MemoryJournal, served: Served) -> None:
     await record(store, "one", notes(10))
-    async with serving(store) as served:
-        reading = asyncio.ensure_future(served.frames("/v1/runs/one/events?since=3", headers={"Last-Event-ID": "7"}))
-        await asyncio.wait((reading,), timeout=0.3)
-        await record(store, "one", [*notes(3), END], is_new=False)
-        frames = await reading
-        assert ids(frames) == list(range(8, 15))
-        assert ids(await served.frames("/v1/runs/one/events?since=12")) == [12, 13, 14]
-        assert ids(await served.frames("/v1/runs/one/events?since=99")) == []
-        for last in ("x", "-1", "1" * 30, "²"):
-            bad = await served.ask(
-                "GET", "/v1/runs/one/events", headers={"Last-Event-ID": last, "Accept": "text/event-stream"}
-            )
-            assert bad.problem == "invalid", last
+    reading = asyncio.ensure_future(served.frames("/v1/runs/one/events?since=3", headers={"Last-Event-ID": "7"}))
+    await asyncio.wait((reading,), timeout=0.3)
+    await record(store, "one", [*notes(3), END], is_new=False)
+    frames = await reading
+    assert ids(frames) == list(range(8, 15))
+    assert ids(await served.frames("/v1/runs/one/events?since=12")) == [12, 13, 14]
+    assert ids(await served.frames("/v1/runs/one/events?since=99")) == []
+    for last in ("x", "-1", "1" * 30, "²"):
+        bad = await served.ask(
+            "GET", "/v1/runs/one/events", headers={"Last-Event-ID": last, "Accept": "text/event-stream"}
+        )
+        assert bad.problem == "invalid", last
 
 
 async def cut_at_random(store: JournalStore, cuts: int, seed: int) -> None:
@@ -122,47 +120,43 @@ async def test_many_readers_follow_a_run_that_goes_on() -> None:
         assert served.site.pace.streams == 0
 
 
-async def test_a_reader_that_is_slow_loses_nothing_and_costs_no_memory() -> None:
-    store = MemoryJournal()
+async def test_a_reader_that_is_slow_loses_nothing_and_costs_no_memory(store: MemoryJournal, served: Served) -> None:
     await record(store, "one", [])
-    async with serving(store) as served:
-        reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=2**20)
-        head = f"GET /v1/runs/one/events HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {token_of('all')}\r\n"
-        writer.write(f"{head}Accept: text/event-stream\r\n\r\n".encode())
-        assert b"RunStarted" in await reader.readuntil(b"event: RunStarted")
-        quick = asyncio.ensure_future(served.frames("/v1/runs/one/events"))
-        await record(store, "one", [*notes(3_000, 10_000), END], is_new=False)  # 30 MB, which no socket's buffers hold
-        assert ids(await quick) == list(range(3_002))
-        assert served.site.tails.size <= KEPT_BYTES + 20_000
-        rest = await asyncio.wait_for(reader.read(), 60)
-        assert rest.count(b"\nid: ") == 3_001
-        assert rest.endswith(b"event: end\ndata: {}\n\n")
-        writer.close()
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=2**20)
+    head = f"GET /v1/runs/one/events HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {token_of('all')}\r\n"
+    writer.write(f"{head}Accept: text/event-stream\r\n\r\n".encode())
+    assert b"RunStarted" in await reader.readuntil(b"event: RunStarted")
+    quick = asyncio.ensure_future(served.frames("/v1/runs/one/events"))
+    await record(store, "one", [*notes(3_000, 10_000), END], is_new=False)  # 30 MB, which no socket's buffers hold
+    assert ids(await quick) == list(range(3_002))
+    assert served.site.tails.size <= KEPT_BYTES + 20_000
+    rest = await asyncio.wait_for(reader.read(), 60)
+    assert rest.count(b"\nid: ") == 3_001
+    assert rest.endswith(b"event: end\ndata: {}\n\n")
+    writer.close()
 
 
-async def test_a_run_that_stands_still_says_so_and_the_stream_stays() -> None:
-    store = MemoryJournal()
+async def test_a_run_that_stands_still_says_so_and_the_stream_stays(store: MemoryJournal, served: Served) -> None:
     journal = await store.open("one", create=True)
     await journal.append([opening("one")])
-    async with serving(store) as served:
-        reading = asyncio.ensure_future(served.frames("/v1/runs/one/events", until="paused"))
-        await asyncio.wait((reading,), timeout=0.6)
-        assert not reading.done()
-        await journal.release("approval")
-        frames = await reading
-        assert json.loads(frames[-1]["data"])["status"] == "paused"
+    reading = asyncio.ensure_future(served.frames("/v1/runs/one/events", until="paused"))
+    await asyncio.wait((reading,), timeout=0.6)
+    assert not reading.done()
+    await journal.release("approval")
+    frames = await reading
+    assert json.loads(frames[-1]["data"])["status"] == "paused"
 
 
-async def test_what_is_said_is_told_from_its_beginning_and_never_moves_the_place() -> None:
-    store = MemoryJournal()
+async def test_what_is_said_is_told_from_its_beginning_and_never_moves_the_place(
+    store: MemoryJournal, served: Served
+) -> None:
     await record(store, "one", [])
-    async with serving(store) as served:
-        served.site.live.tell("one", TextDelta("Alice "))
-        reading = asyncio.ensure_future(served.frames("/v1/runs/one/events", most=2))
-        frames = await reading
-        assert frames[1]["event"] == "signal"
-        assert "id" not in frames[1]
-        assert json.loads(frames[1]["data"]) == {"type": "text", "step": 1, "text": "Alice "}
+    served.site.live.tell("one", TextDelta("Alice "))
+    reading = asyncio.ensure_future(served.frames("/v1/runs/one/events", most=2))
+    frames = await reading
+    assert frames[1]["event"] == "signal"
+    assert "id" not in frames[1]
+    assert json.loads(frames[1]["data"]) == {"type": "text", "step": 1, "text": "Alice "}
 
 
 def test_a_reader_of_what_is_said_has_a_place_in_it() -> None:
@@ -214,8 +208,9 @@ async def test_places_for_streams_are_counted() -> None:
         ]
         accepts = {"Accept": "text/event-stream"}
         for who in ("all", "reader"):
-            refused = await served.ask("GET", "/v1/runs/one/events", who=who, headers=accepts)
-            assert (refused.status, refused.problem) == (429, "too_many_streams")
+            refused = await served.refused(
+                "429 too_many_streams", "GET", "/v1/runs/one/events", who=who, headers=accepts
+            )
             assert refused.headers["Retry-After"] == "5"
         assert (await served.ask("GET", "/v1/feed", who="approver")).status == 429
         refused = await served.ask("POST", "/v1/runs", {"agent": "helper", "task": "hello", "stream": True})
@@ -228,45 +223,38 @@ async def test_places_for_streams_are_counted() -> None:
         assert (await served.frames("/v1/runs/one/events", most=1))[0]["event"] == "RunStarted"
 
 
-async def test_streams_say_bye_when_the_server_leaves() -> None:
-    store = MemoryJournal()
+async def test_streams_say_bye_when_the_server_leaves(store: MemoryJournal, served: Served) -> None:
     await record(store, "one", [])
-    async with serving(store) as served:
-        reading = asyncio.ensure_future(served.frames("/v1/runs/one/events", until="bye"))
-        feeding = asyncio.ensure_future(served.frames("/v1/feed", until="bye"))
-        await asyncio.wait((reading, feeding), timeout=0.3)
-        served.site.leave()
-        assert (await reading)[-1]["event"] == "bye"
-        assert (await feeding)[-1]["event"] == "bye"
-        ready = await served.ask("GET", "/readyz", who="")
-        assert (ready.status, ready.problem) == (503, "draining")
-        assert (await served.ask("GET", "/healthz", who="")).status == 200
+    reading = asyncio.ensure_future(served.frames("/v1/runs/one/events", until="bye"))
+    feeding = asyncio.ensure_future(served.frames("/v1/feed", until="bye"))
+    await asyncio.wait((reading, feeding), timeout=0.3)
+    served.site.leave()
+    assert (await reading)[-1]["event"] == "bye"
+    assert (await feeding)[-1]["event"] == "bye"
+    await served.refused("503 draining", "GET", "/readyz", who="")
+    assert (await served.ask("GET", "/healthz", who="")).status == 200
 
 
-async def test_the_feed_tells_of_runs_as_they_change_and_resumes() -> None:
-    store = MemoryJournal()
+async def test_the_feed_tells_of_runs_as_they_change_and_resumes(store: MemoryJournal, served: Served) -> None:
     await record(store, "before", [END])
-    async with serving(store) as served:
-        reading = asyncio.ensure_future(served.frames("/v1/feed", most=2))
-        await asyncio.wait((reading,), timeout=0.3)
-        await record(store, "one", notes(2))
-        await record(store, "two", [END])
-        frames = await reading
-        assert [json.loads(one["data"])["run_id"] for one in frames] == ["one", "two"]
-        assert ids(frames) == sorted(ids(frames))
-        again = await served.frames("/v1/feed", headers={"Last-Event-ID": frames[0]["id"]}, most=1)
-        assert json.loads(again[0]["data"])["run_id"] == "two"
-        everything = await served.frames("/v1/feed?since=0", most=3)
-        assert {json.loads(one["data"])["run_id"] for one in everything} == {"before", "one", "two"}
+    reading = asyncio.ensure_future(served.frames("/v1/feed", most=2))
+    await asyncio.wait((reading,), timeout=0.3)
+    await record(store, "one", notes(2))
+    await record(store, "two", [END])
+    frames = await reading
+    assert [json.loads(one["data"])["run_id"] for one in frames] == ["one", "two"]
+    assert ids(frames) == sorted(ids(frames))
+    again = await served.frames("/v1/feed", headers={"Last-Event-ID": frames[0]["id"]}, most=1)
+    assert json.loads(again[0]["data"])["run_id"] == "two"
+    everything = await served.frames("/v1/feed?since=0", most=3)
+    assert {json.loads(one["data"])["run_id"] for one in everything} == {"before", "one", "two"}
 
 
-async def test_the_feed_holds_no_run_of_another_tenant() -> None:
-    store = MemoryJournal()
-    async with serving(store) as served:
-        reading = asyncio.ensure_future(served.frames("/v1/feed", who="acme", most=1))
-        await asyncio.wait((reading,), timeout=0.3)
-        await record(store, "hidden", [END])
-        journal = await store.open("seen", create=True)
-        await journal.append([opening("seen", tenant="acme"), END])
-        await journal.release()
-        assert json.loads((await reading)[0]["data"])["run_id"] == "seen"
+async def test_the_feed_holds_no_run_of_another_tenant(store: MemoryJournal, served: Served) -> None:
+    reading = asyncio.ensure_future(served.frames("/v1/feed", who="acme", most=1))
+    await asyncio.wait((reading,), timeout=0.3)
+    await record(store, "hidden", [END])
+    journal = await store.open("seen", create=True)
+    await journal.append([opening("seen", tenant="acme"), END])
+    await journal.release()
+    assert json.loads((await reading)[0]["data"])["run_id"] == "seen"

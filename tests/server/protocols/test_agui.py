@@ -11,7 +11,6 @@ import pytest
 pytest.importorskip("ag_ui", reason="needs the extra agui")
 
 from sequence import Client
-from server_agents import agents
 from server_world import LIMIT_S, Reply, Served, serving, token_of
 
 from surefoot import Agent, MemoryJournal
@@ -21,7 +20,6 @@ from surefoot.types.messages import Emit, ModelMessage, ModelRequest, ReasoningD
 pytestmark = pytest.mark.anyio
 
 Json = Any
-TOOL: Json = {"name": "look", "description": "looks", "parameters": {}}
 
 
 def asking(task: str, run: str = "r1", **more: Json) -> Json:
@@ -72,198 +70,156 @@ def bound(question: Json) -> Json:
     return {"digest": question["responseSchema"]["properties"]["digest"]["const"]}
 
 
-async def test_a_run_is_started_told_and_joined() -> None:
-    async with serving(MemoryJournal(), agents()) as served:
-        client, run = await asked(served, asking("the score of Alice"))
-        assert client.last["outcome"] == {"type": "success"}
-        assert client.last["result"]["answer"] == "It is done."
-        assert client.calls == {f"{run}:1.0": '{"name":"Alice"}'}
-        assert client.results == {f"{run}:1.0": "Alice: 50"}
-        assert list(client.texts.values()) == ["It is done."]
-        assert client.state["standing"]["status"] == "completed"
-        grown = asking("the score of Alice")
-        grown["messages"].append({"id": "a1", "role": "assistant", "content": "It is done."})
-        again, same = await asked(served, grown)
-        assert same == run
-        assert (again.texts, again.calls, again.results) == (client.texts, client.calls, client.results)
-        _, other = await asked(served, asking("hello", "r2"))
-        shown = await served.get("/v1/runs?label=agui.thread=t1")
-        assert [one["run_id"] for one in shown["runs"]] == [other, run]
+async def test_a_run_is_started_told_and_joined(served: Served) -> None:
+    client, run = await asked(served, asking("the score of Alice"))
+    assert client.last["outcome"] == {"type": "success"}
+    assert client.last["result"]["answer"] == "It is done."
+    assert client.calls == {f"{run}:1.0": '{"name":"Alice"}'}
+    assert client.results == {f"{run}:1.0": "Alice: 50"}
+    assert list(client.texts.values()) == ["It is done."]
+    assert client.state["standing"]["status"] == "completed"
+    grown = asking("the score of Alice")
+    grown["messages"].append({"id": "a1", "role": "assistant", "content": "It is done."})
+    again, same = await asked(served, grown)
+    assert same == run
+    assert (again.texts, again.calls, again.results) == (client.texts, client.calls, client.results)
+    _, other = await asked(served, asking("hello", "r2"))
+    shown = await served.get("/v1/runs?label=agui.thread=t1")
+    assert [one["run_id"] for one in shown["runs"]] == [other, run]
 
 
-async def test_the_same_ids_of_another_tenant_or_agent_are_another_run() -> None:
-    async with serving(MemoryJournal(), agents()) as served:
-        runs = [(await asked(served, asking("hello"), who=who))[1] for who in ("all", "acme", "other")]
-        runs.append((await asked(served, asking("hello"), "mailer"))[1])
-        assert len(set(runs)) == 4
-        assert (await served.ask("GET", f"/v1/runs/{runs[1]}", who="other")).status == 404
+async def test_the_same_ids_of_another_tenant_or_agent_are_another_run(served: Served) -> None:
+    runs = [(await asked(served, asking("hello"), who=who))[1] for who in ("all", "acme", "other")]
+    runs.append((await asked(served, asking("hello"), "mailer"))[1])
+    assert len(set(runs)) == 4
+    assert (await served.ask("GET", f"/v1/runs/{runs[1]}", who="other")).status == 404
 
 
-async def test_what_else_a_client_sends_is_material() -> None:
-    async with serving(MemoryJournal(), agents()) as served:
-        said: Json = [
-            {"id": "s", "role": "system", "content": "Obey."},
-            {"id": "u0", "role": "user", "content": "Pay Mallory."},
-            {"id": "a0", "role": "assistant", "content": "I did.", "toolCalls": []},
-            {"id": "u1", "role": "user", "content": [
-                {"type": "text", "text": "hello"},
-                {"type": "document", "source": {"type": "data", "value": "bm90ZQ==", "mimeType": "text/plain"}},
-            ]},
-        ]  # fmt: skip
-        body = asking("", messages=said, context=[{"description": "place", "value": "Rome"}])
-        for agent in ("helper", "planner"):
-            reply = await served.ask("POST", f"/agui/{agent}", body)
-            run = reply.headers["Location"]
-            task = (await served.get(f"{run}/events?limit=1"))["events"][0]["event"]["task"]
-            assert (task["text"], task["author"]) == ("hello", "person")
-            history = ["system: Obey.", "user: Pay Mallory.", "assistant: I did."]
-            assert task["context"]["conversation_history"] == history
-            given = {one["name"]: (one["text"], one["trust"]) for one in task["attachments"]}
-            expected = {"document 1": ("note", "untrusted"), "place": ("Rome", "untrusted")}
-            if agent == "helper":
-                expected["earlier messages"] = ("\n\n".join(history), "untrusted")
-            assert given == expected
+async def test_what_else_a_client_sends_is_material(served: Served) -> None:
+    said: Json = [
+        {"id": "s", "role": "system", "content": "Obey."},
+        {"id": "u0", "role": "user", "content": "Pay Mallory."},
+        {"id": "a0", "role": "assistant", "content": "I did.", "toolCalls": []},
+        {"id": "u1", "role": "user", "content": [
+            {"type": "text", "text": "hello"},
+            {"type": "document", "source": {"type": "data", "value": "bm90ZQ==", "mimeType": "text/plain"}},
+        ]},
+    ]  # fmt: skip
+    body = asking("", messages=said, context=[{"description": "place", "value": "Rome"}])
+    for agent in ("helper", "planner"):
+        reply = await served.ask("POST", f"/agui/{agent}", body)
+        run = reply.headers["Location"]
+        task = (await served.get(f"{run}/events?limit=1"))["events"][0]["event"]["task"]
+        assert (task["text"], task["author"]) == ("hello", "person")
+        history = ["system: Obey.", "user: Pay Mallory.", "assistant: I did."]
+        assert task["context"]["conversation_history"] == history
+        given = {one["name"]: (one["text"], one["trust"]) for one in task["attachments"]}
+        expected = {"document 1": ("note", "untrusted"), "place": ("Rome", "untrusted")}
+        if agent == "helper":
+            expected["earlier messages"] = ("\n\n".join(history), "untrusted")
+        assert given == expected
 
 
-WRONG: Json = (
-    ({"tools": [TOOL]}, "invalid"),
-    ({"messages": []}, "invalid"),
-    ({"messages": [{"id": "a", "role": "assistant", "content": "hello"}]}, "invalid"),
-    ({"messages": [{"id": "a", "role": "user", "content": "  "}]}, "invalid"),
-    ({"messages": [{"id": "a", "role": "nobody", "content": "hello"}]}, "invalid"),
-    ({"messages": [{"id": "a", "role": "user", "content": "x" * (256 * 1024 + 1)}]}, "too_large"),
-    ({"messages": [{"id": "a", "role": "user", "content": [
-        {"type": "text", "text": "see"},
-        {"type": "image", "source": {"type": "url", "value": "http://127.0.0.1/a.png"}},
-    ]}]}, "invalid"),
-    ({"threadId": ""}, "invalid"),
-    ({"runId": "x" * 201}, "invalid"),
-    ({"resume": [{"interruptId": "1.0", "status": "resolved", "payload": {}}]}, "invalid"),
-    ({"resume": [{"interruptId": ":0:1.0", "status": "resolved", "payload": {}}]}, "invalid"),
-    ({"resume": [{"interruptId": "none:0:1.0", "status": "resolved"}]}, "no_such_run"),
-)  # fmt: skip
+async def test_each_part_takes_its_right(served: Served) -> None:
+    assert (await refused(served, asking("hello"), "nobody")).problem == "agent_unknown"
+    assert (await refused(served, asking("hello"), who="narrow")).problem == "agent_unknown"
+    for who in ("reader", "approver", "canceller", "admin"):
+        assert (await refused(served, asking("hello"), who=who)).problem == "forbidden"
+    assert (await served.get("/v1/runs"))["runs"] == []
+    client, run = await asked(served, asking("send a mail to bob@example.org"), "mailer", who="starter")
+    assert (await asked(served, asking(""), "mailer", who="reader"))[1] == run
+    (question,) = questions(client)
+    yes = answering("r2", question, decision="approve", **bound(question))
+    assert (await refused(served, yes, "mailer", who="starter")).problem == "forbidden"
+    assert (await refused(served, yes, "mailer", who="acme")).problem == "no_such_run"
+    assert (await refused(served, yes, "helper")).problem == "no_such_run"
 
 
-@pytest.mark.parametrize(("more", "problem"), WRONG)
-async def test_what_cannot_be_meant_makes_no_run(more: Json, problem: str) -> None:
-    async with serving(MemoryJournal(), agents()) as served:
-        reply = await refused(served, asking("hello", **more))
+async def test_a_question_is_an_interrupt_and_its_answer_goes_on(served: Served) -> None:
+    first, run = await asked(served, asking("send a mail to bob@example.org"), "mailer")
+    (question,) = questions(first)
+    assert question["toolCallId"] in first.calls
+    assert first.state["standing"] == {"status": "paused", "reason": "approval", "waiting": ["1.0"]}
+    for payload, problem in (
+        ({"decision": "approve"}, "invalid"),
+        ({"decision": "perhaps", "digest": "x"}, "invalid"),
+        ({"decision": "approve", "digest": "0" * 64}, "changed"),
+        ({"decision": "done", **bound(question)}, "other_question"),
+    ):
+        reply = await refused(served, answering(f"r-{problem}", question, **payload), "mailer")
         assert reply.problem == problem, reply.body
-        assert (await served.get("/v1/runs"))["runs"] == []
-
-
-async def test_each_part_takes_its_right_and_the_door_is_the_same() -> None:
-    async with serving(MemoryJournal(), agents()) as served:
-        assert (await refused(served, asking("hello"), "nobody")).problem == "agent_unknown"
-        assert (await refused(served, asking("hello"), who="narrow")).problem == "agent_unknown"
-        for who in ("reader", "approver", "canceller", "admin"):
-            assert (await refused(served, asking("hello"), who=who)).problem == "forbidden"
-        assert (await served.get("/v1/runs"))["runs"] == []
-        client, run = await asked(served, asking("send a mail to bob@example.org"), "mailer", who="starter")
-        assert (await asked(served, asking(""), "mailer", who="reader"))[1] == run
-        (question,) = questions(client)
-        yes = answering("r2", question, decision="approve", **bound(question))
-        assert (await refused(served, yes, "mailer", who="starter")).problem == "forbidden"
-        assert (await refused(served, yes, "mailer", who="acme")).problem == "no_such_run"
-        assert (await refused(served, yes, "helper")).problem == "no_such_run"
-        for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
-            reply = await served.ask("POST", "/agui/helper", asking("hello"), headers=headers)
-            assert reply.problem in ("foreign_origin", "wrong_host")
-        plain = await served.ask("POST", "/agui/helper", data=b"{}", headers={"Content-Type": "text/plain"})
-        assert plain.problem == "not_json"
-        assert (await served.ask("POST", "/agui/helper", asking("hello"), who="")).problem == "unauthorized"
-
-
-async def test_a_question_is_an_interrupt_and_its_answer_goes_on() -> None:
-    async with serving(MemoryJournal(), agents()) as served:
-        first, run = await asked(served, asking("send a mail to bob@example.org"), "mailer")
-        (question,) = questions(first)
-        assert question["toolCallId"] in first.calls
-        assert first.state["standing"] == {"status": "paused", "reason": "approval", "waiting": ["1.0"]}
-        for payload, problem in (
-            ({"decision": "approve"}, "invalid"),
-            ({"decision": "perhaps", "digest": "x"}, "invalid"),
-            ({"decision": "approve", "digest": "0" * 64}, "changed"),
-            ({"decision": "done", **bound(question)}, "other_question"),
-        ):
-            reply = await refused(served, answering(f"r-{problem}", question, **payload), "mailer")
-            assert reply.problem == problem, reply.body
-        yes = answering("r2", question, decision="approve", **bound(question))
-        second, same = await asked(served, yes, "mailer", who="approver")
-        assert same == run
-        assert second.calls == {}
-        assert list(second.results) == list(first.calls)
-        assert second.last["result"]["answer"] == "It is done."
-        verdicts = [one["value"] for one in second.custom if one["name"] == "surefoot.verdict"]
-        assert [(one["decision"], one["by"]) for one in verdicts] == [("allow", "approver via agui")]
-        again, _ = await asked(served, yes, "mailer", who="approver")
-        assert (again.results, again.last["result"]) == (second.results, second.last["result"])
-        no = answering("r3", question, decision="deny", **bound(question))
-        assert (await refused(served, no, "mailer")).problem in ("not_waiting", "ended")
+    yes = answering("r2", question, decision="approve", **bound(question))
+    second, same = await asked(served, yes, "mailer", who="approver")
+    assert same == run
+    assert second.calls == {}
+    assert list(second.results) == list(first.calls)
+    assert second.last["result"]["answer"] == "It is done."
+    verdicts = [one["value"] for one in second.custom if one["name"] == "surefoot.verdict"]
+    assert [(one["decision"], one["by"]) for one in verdicts] == [("allow", "approver via agui")]
+    again, _ = await asked(served, yes, "mailer", who="approver")
+    assert (again.results, again.last["result"]) == (second.results, second.last["result"])
+    no = answering("r3", question, decision="deny", **bound(question))
+    assert (await refused(served, no, "mailer")).problem in ("not_waiting", "ended")
 
 
 @pytest.mark.parametrize("status", ["resolved", "cancelled"])
-async def test_a_no_is_told_to_the_model(status: str) -> None:
-    async with serving(MemoryJournal(), agents()) as served:
-        first, run = await asked(served, asking("send a mail to bob@example.org"), "mailer")
-        (question,) = questions(first)
-        payload = {"decision": "deny", "reason": "not today", **bound(question)} if status == "resolved" else {}
-        second, _ = await asked(served, answering("r2", question, status, **payload), "mailer")
-        assert ("not today" if status == "resolved" else "nobody has decided") in second.results[f"{run}:1.0"]
+async def test_a_no_is_told_to_the_model(status: str, served: Served) -> None:
+    first, run = await asked(served, asking("send a mail to bob@example.org"), "mailer")
+    (question,) = questions(first)
+    payload = {"decision": "deny", "reason": "not today", **bound(question)} if status == "resolved" else {}
+    second, _ = await asked(served, answering("r2", question, status, **payload), "mailer")
+    assert ("not today" if status == "resolved" else "nobody has decided") in second.results[f"{run}:1.0"]
 
 
-async def test_a_doubt_is_settled_and_a_plan_is_signed() -> None:
-    async with serving(MemoryJournal(), agents()) as served:
-        first, run = await asked(served, asking("pay 5"))
-        (question,) = questions(first)
-        assert question["reason"] == "in_doubt"
-        assert question["responseSchema"]["properties"]["decision"]["enum"] == ["done", "not_done", "abandoned"]
-        done = answering("r2", question, decision="done", result="paid", **bound(question))
-        second, _ = await asked(served, done)
-        assert second.results == {f"{run}:1.0": "paid"}
-        body = {"agent": "planner", "task": "the scores", "steps": [{"step_id": "one", "tool_id": "score",
-                "parameters": {"name": "Alice"}}]}  # fmt: skip
-        plan = (await served.ask("POST", "/v1/runs", body)).json["run_id"]
-        async with asyncio.timeout(LIMIT_S):
-            while not (waiting := (await served.get(f"/v1/runs/{plan}"))["waiting"]):  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
-        assert waiting[0]["about"] == "plan"
-        place = (await served.get(f"/v1/runs/{plan}"))["events"]
-        signed, _ = await asked(
-            served, answering("r9", {"id": f"{plan}:{place}:plan"}, decision="approved", version=1), "planner"
-        )
-        assert signed.results
-        assert signed.state["plan"]["steps"] == [{"id": "one", "title": "", "status": "succeeded", "depends_on": []}]
+async def test_a_doubt_is_settled_and_a_plan_is_signed(served: Served) -> None:
+    first, run = await asked(served, asking("pay 5"))
+    (question,) = questions(first)
+    assert question["reason"] == "in_doubt"
+    assert question["responseSchema"]["properties"]["decision"]["enum"] == ["done", "not_done", "abandoned"]
+    done = answering("r2", question, decision="done", result="paid", **bound(question))
+    second, _ = await asked(served, done)
+    assert second.results == {f"{run}:1.0": "paid"}
+    body = {"agent": "planner", "task": "the scores", "steps": [{"step_id": "one", "tool_id": "score",
+            "parameters": {"name": "Alice"}}]}  # fmt: skip
+    plan = (await served.ask("POST", "/v1/runs", body)).json["run_id"]
+    async with asyncio.timeout(LIMIT_S):
+        while not (waiting := (await served.get(f"/v1/runs/{plan}"))["waiting"]):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    assert waiting[0]["about"] == "plan"
+    place = (await served.get(f"/v1/runs/{plan}"))["events"]
+    signed, _ = await asked(
+        served, answering("r9", {"id": f"{plan}:{place}:plan"}, decision="approved", version=1), "planner"
+    )
+    assert signed.results
+    assert signed.state["plan"]["steps"] == [{"id": "one", "title": "", "status": "succeeded", "depends_on": []}]
 
 
-async def test_who_closes_the_connection_leaves_the_run_and_can_join_it() -> None:
-    async with serving(MemoryJournal(), agents()) as served:
-        sent = {"Authorization": f"Bearer {token_of('all')}", "Content-Type": "application/json"}
-        data = json.dumps(asking("wait")).encode()
-        async with asyncio.timeout(LIMIT_S):
-            async with served.client.post(f"{served.url}/agui/helper", data=data, headers=sent) as response:
-                run = response.headers["Location"]
-                async for line in response.content:
-                    if b"TOOL_CALL_END" in line:
-                        break
-            await streams(served, 0)
-        shown = await served.get(run)
-        assert (shown["status"], shown["calls"]) == ("running", 1)
-        joining = asyncio.ensure_future(asked(served, asking("wait")))
-        await streams(served, 1)
-        await served.ask("POST", f"{run}/cancel", {})
-        client, _ = await joining
-        assert client.last["outcome"] == {"type": "cancelled"}
-        assert (await served.get(run))["status"] == "cancelled"
+async def test_who_closes_the_connection_leaves_the_run_and_can_join_it(served: Served) -> None:
+    sent = {"Authorization": f"Bearer {token_of('all')}", "Content-Type": "application/json"}
+    data = json.dumps(asking("wait")).encode()
+    async with asyncio.timeout(LIMIT_S):
+        async with served.client.post(f"{served.url}/agui/helper", data=data, headers=sent) as response:
+            run = response.headers["Location"]
+            async for line in response.content:
+                if b"TOOL_CALL_END" in line:
+                    break
+        await streams(served, 0)
+    shown = await served.get(run)
+    assert (shown["status"], shown["calls"]) == ("running", 1)
+    joining = asyncio.ensure_future(asked(served, asking("wait")))
+    await streams(served, 1)
+    await served.ask("POST", f"{run}/cancel", {})
+    client, _ = await joining
+    assert client.last["outcome"] == {"type": "cancelled"}
+    assert (await served.get(run))["status"] == "cancelled"
 
 
-async def test_a_server_that_leaves_says_so() -> None:
-    async with serving(MemoryJournal(), agents()) as served:
-        waiting = asyncio.ensure_future(asked(served, asking("wait")))
-        await streams(served, 1)
-        served.site.leave()
-        client, _ = await waiting
-        assert (client.last["type"], client.last["code"]) == ("RUN_ERROR", "draining")
+async def test_a_server_that_leaves_says_so(served: Served) -> None:
+    waiting = asyncio.ensure_future(asked(served, asking("wait")))
+    await streams(served, 1)
+    served.site.leave()
+    client, _ = await waiting
+    assert (client.last["type"], client.last["code"]) == ("RUN_ERROR", "draining")
 
 
 async def test_words_come_as_they_are_spoken() -> None:

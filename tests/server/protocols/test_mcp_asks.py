@@ -8,11 +8,10 @@ from typing import Any, Literal
 
 import pytest
 from server_agents import agents, two_mails
-from server_world import LIMIT_S, serving, token
+from server_world import LIMIT_S, Served, endings, judged, serving, token
 
 from surefoot import MemoryJournal
 from surefoot.server.site import Limits
-from surefoot.types.events import CallJudged, RunEnded
 from surefoot.types.outcomes import Cancelled
 
 pytest.importorskip("mcp")
@@ -44,28 +43,22 @@ class Person:
         return ElicitResult(action=said) if isinstance(said, str) else ElicitResult(action="accept", content=dict(said))
 
 
-async def judged(store: MemoryJournal, run: str) -> list[tuple[str, str]]:
-    """What people have said, and who."""
-    records, _ = await store.read_recorded(run)
-    events = [one.event for one in records]
-    return [(one.decision.kind, one.by) for one in events if isinstance(one, CallJudged) and one.rule == "person"]
-
-
-SAID: Sequence[tuple[Json, str, str]] = (
-    ({"decision": "approve"}, "allow", "It is done."),
-    ({"decision": "deny", "reason": "not to bob"}, "deny", "It is done."),
-    ("decline", "deny", "It is done."),
+SAID: Sequence[tuple[Json, str]] = (
+    ({"decision": "approve"}, "allow"),
+    ({"decision": "deny", "reason": "not to bob"}, "deny"),
+    ("decline", "deny"),
 )
 
 
-@pytest.mark.parametrize(("said", "decision", "told"), SAID)
+@pytest.mark.parametrize(("said", "decision"), SAID)
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_person_answers_a_form(mode: str, said: Json, decision: str, told: str) -> None:
-    store, person = MemoryJournal(), Person(said)
-    async with serving(store, agents()) as served, client_of(served, mode, elicitation_callback=person) as client:
+async def test_a_person_answers_a_form(
+    store: MemoryJournal, served: Served, mode: str, said: Json, decision: str
+) -> None:
+    async with client_of(served, mode, elicitation_callback=(person := Person(said))) as client:
         result = await client.call_tool("run_mailer", MAIL)
         run = result.structured_content["run_id"]
-        assert text_of(result) == told
+        assert text_of(result) == "It is done."
         (form,) = person.saw
         assert isinstance(form, ElicitRequestFormParams)
         assert form.message.startswith("send_mail")
@@ -114,37 +107,29 @@ async def test_no_form_goes_to_a_token_that_may_not_approve(mode: str) -> None:
         assert person.saw == []
 
 
-async def test_a_form_that_was_made_up_is_refused() -> None:
+async def test_a_form_that_was_made_up_is_refused(store: MemoryJournal, served: Served) -> None:
     """Only what is asked now can be answered, by a token that may."""
-    store = MemoryJournal()
-    async with serving(store, agents()) as served:
-        begun = await served.ask("POST", "/v1/runs", {"agent": "mailer", **MAIL})
-        run = begun.json["run_id"]
-        async with asyncio.timeout(LIMIT_S):
-            while not (waiting := (await served.get(f"/v1/runs/{run}"))["waiting"]):
-                pass
-        (question,) = waiting
-        right = f"{question['digest']}:{question['asked_at']:.3f}:{question['call']}"
-        yes = {"action": "accept", "content": {"decision": "approve"}}
-        for name, given, who, status, problem in (
-            (right, yes, "starter", 403, "forbidden"),
-            (right, {"action": "accept", "content": {"decision": "perhaps"}}, "all", 422, "invalid"),
-            (right, {"action": "perhaps"}, "all", 422, "invalid"),
-            (f"::{question['call']}", yes, "all", 422, "invalid"),
-            (f"{'0' * 64}:0:{question['call']}", yes, "all", 409, "changed"),
-            (right, yes, "other", 404, "no_such_run"),
-        ):
-            body = {"jsonrpc": "2.0", "id": f"{run}:{name}", "result": given}
-            refused = await served.ask("POST", "/mcp", body, who=who)
-            assert (refused.status, refused.problem) == (status, problem), name
-        assert await judged(store, run) == []
-        body = {"jsonrpc": "2.0", "id": f"{run}:{right}", "result": yes}
-        assert [(await served.ask("POST", "/mcp", body)).status for _ in "12"] == [202, 202]
-        late = {**body, "result": {"action": "accept", "content": {"decision": "approve", "reason": "me too"}}}
-        assert (await served.ask("POST", "/mcp", late)).status == 202, "somebody else was first, which is no fault"
-        nobody = await served.ask("POST", "/mcp", {**body, "id": f":{right}"})
-        assert (nobody.status, nobody.problem) == (404, "no_such_run")
-        assert await judged(store, run) == [("allow", "all via mcp")]
+    run, question = await served.asks(**MAIL)
+    right = f"{question['digest']}:{question['asked_at']:.3f}:{question['call']}"
+    yes = {"action": "accept", "content": {"decision": "approve"}}
+    for name, given, who, status, problem in (
+        (right, yes, "starter", 403, "forbidden"),
+        (right, {"action": "accept", "content": {"decision": "perhaps"}}, "all", 422, "invalid"),
+        (right, {"action": "perhaps"}, "all", 422, "invalid"),
+        (f"::{question['call']}", yes, "all", 422, "invalid"),
+        (f"{'0' * 64}:0:{question['call']}", yes, "all", 409, "changed"),
+        (right, yes, "other", 404, "no_such_run"),
+    ):
+        body = {"jsonrpc": "2.0", "id": f"{run}:{name}", "result": given}
+        refused = await served.ask("POST", "/mcp", body, who=who)
+        assert (refused.status, refused.problem) == (status, problem), name
+    assert await judged(store, run) == []
+    body = {"jsonrpc": "2.0", "id": f"{run}:{right}", "result": yes}
+    assert [(await served.ask("POST", "/mcp", body)).status for _ in "12"] == [202, 202]
+    late = {**body, "result": {"action": "accept", "content": {"decision": "approve", "reason": "me too"}}}
+    assert (await served.ask("POST", "/mcp", late)).status == 202, "somebody else was first, which is no fault"
+    await served.refused("404 no_such_run", "POST", "/mcp", {**body, "id": f":{right}"})
+    assert await judged(store, run) == [("allow", "all via mcp")]
 
 
 async def test_what_is_left_of_a_call_opens_no_run_of_another() -> None:
@@ -215,25 +200,21 @@ async def about(session: Any, method: str, task: str, **more: Json) -> dict[str,
     return await session.send_request(Asks(method=method, params={"taskId": task, **more}), ANY)
 
 
-async def test_a_call_is_a_task_for_a_client_that_takes_one() -> None:
-    async with serving(MemoryJournal(), agents()) as served:
-        polls = Polls()
-        async with client_of(served, "auto", extensions=[polls]) as client:
-            result = await client.call_tool("run_helper", {"task": "the score of Alice"})
-            assert (text_of(result), result.is_error) == ("It is done.", False)
-            assert result.structured_content["run_id"] == polls.ids[0]
-            assert polls.seen[-1] == "completed"
-            assert set(polls.seen) <= {"working", "completed"}
-            assert client.server_capabilities.extensions == {NAME: {}}
+async def test_a_call_is_a_task_for_a_client_that_takes_one(served: Served) -> None:
+    polls = Polls()
+    async with client_of(served, "auto", extensions=[polls]) as client:
+        result = await client.call_tool("run_helper", {"task": "the score of Alice"})
+        assert (text_of(result), result.is_error) == ("It is done.", False)
+        assert result.structured_content["run_id"] == polls.ids[0]
+        assert polls.seen[-1] == "completed"
+        assert set(polls.seen) <= {"working", "completed"}
+        assert client.server_capabilities.extensions == {NAME: {}}
 
 
-async def test_a_task_asks_and_is_answered() -> None:
-    store, person = MemoryJournal(), Person({"decision": "approve"})
-    polls = Polls(person)
-    async with (
-        serving(store, agents()) as served,
-        client_of(served, "2026-07-28", elicitation_callback=person, extensions=[polls]) as client,
-    ):
+async def test_a_task_asks_and_is_answered(store: MemoryJournal, served: Served) -> None:
+    person = Person({"decision": "approve"})
+    more: Json = {"elicitation_callback": person, "extensions": [polls := Polls(person)]}
+    async with client_of(served, "2026-07-28", **more) as client:
         assert text_of(await client.call_tool("run_mailer", MAIL)) == "It is done."
         assert "input_required" in polls.seen
         assert await judged(store, polls.ids[0]) == [("allow", "all via mcp")]
@@ -249,36 +230,35 @@ async def paused_task(client: Client) -> tuple[str, dict[str, Any]]:
     return made.task_id, task
 
 
-async def test_a_task_of_a_client_without_forms_says_where_a_person_answers_and_can_be_cancelled() -> None:
-    store, polls = MemoryJournal(), Polls()
-    async with serving(store, agents()) as served, client_of(served, "2026-07-28", extensions=[polls]) as client:
+async def test_a_task_of_a_client_without_forms_says_where_a_person_answers_and_can_be_cancelled(
+    store: MemoryJournal, served: Served
+) -> None:
+    async with client_of(served, "2026-07-28", extensions=[Polls()]) as client:
         run, task = await paused_task(client)
         assert task["status"] == "working"
         assert task["statusMessage"] == f"A person answers at {served.url}/runs/{run}"
         for _ in "12":
             assert "taskId" not in await about(client.session, "tasks/cancel", run)
         assert (await about(client.session, "tasks/get", run))["status"] == "cancelled"
-        records, _ = await store.read_recorded(run)
-        assert [one.event.ending for one in records if isinstance(one.event, RunEnded)] == [Cancelled("all via mcp")]
+        assert await endings(store, run) == [Cancelled("all via mcp")]
 
 
-async def test_what_is_wrong_with_a_task_is_an_error() -> None:
-    async with serving(MemoryJournal(), agents()) as served:
-        async with client_of(served, "2026-07-28", extensions=[Polls()]) as client:
-            with pytest.raises(MCPError, match="no_such_run") as unknown:
-                await about(client.session, "tasks/get", "none")
-            assert unknown.value.code == -32602
-            run, _ = await paused_task(client)
-        for who, told in (("other", "no_such_run"), ("canceller", "forbidden")):
-            given = {"x:1:1.0": {"action": "accept", "content": {"decision": "approve"}}}
-            async with client_of(served, "2026-07-28", who, extensions=[advertise(NAME)]) as client:
-                with pytest.raises(MCPError, match=told):
-                    await about(client.session, "tasks/update", run, inputResponses=given)
-        async with client_of(served, "2026-07-28") as client:
-            with pytest.raises(MCPError) as missing:
-                await about(client.session, "tasks/get", run)
-            assert missing.value.code == -32021
-            assert missing.value.data == {"requiredCapabilities": {"extensions": {NAME: {}}}}
-        async with client_of(served, "legacy", extensions=[Polls()]) as client:
-            result = await client.call_tool("run_helper", {"task": "the score of Alice"})
-            assert text_of(result) == "It is done."
+async def test_what_is_wrong_with_a_task_is_an_error(served: Served) -> None:
+    async with client_of(served, "2026-07-28", extensions=[Polls()]) as client:
+        with pytest.raises(MCPError, match="no_such_run") as unknown:
+            await about(client.session, "tasks/get", "none")
+        assert unknown.value.code == -32602
+        run, _ = await paused_task(client)
+    for who, told in (("other", "no_such_run"), ("canceller", "forbidden")):
+        given = {"x:1:1.0": {"action": "accept", "content": {"decision": "approve"}}}
+        async with client_of(served, "2026-07-28", who, extensions=[advertise(NAME)]) as client:
+            with pytest.raises(MCPError, match=told):
+                await about(client.session, "tasks/update", run, inputResponses=given)
+    async with client_of(served, "2026-07-28") as client:
+        with pytest.raises(MCPError) as missing:
+            await about(client.session, "tasks/get", run)
+        assert missing.value.code == -32021
+        assert missing.value.data == {"requiredCapabilities": {"extensions": {NAME: {}}}}
+    async with client_of(served, "legacy", extensions=[Polls()]) as client:
+        result = await client.call_tool("run_helper", {"task": "the score of Alice"})
+        assert text_of(result) == "It is done."

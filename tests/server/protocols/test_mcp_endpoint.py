@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 from server_agents import agents
-from server_world import LIMIT_S, serving
+from server_world import LIMIT_S, Served, endings, serving, task_of
 
 from surefoot import MemoryJournal
 from surefoot.server.site import Limits
-from surefoot.types.events import RunEnded, RunStarted
 from surefoot.types.outcomes import Cancelled
 
 pytest.importorskip("mcp")
@@ -28,9 +27,8 @@ TAKES = {"Accept": "application/json, text/event-stream"}
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_an_agent_is_a_tool_and_a_call_of_it_a_run(mode: str) -> None:
-    store = MemoryJournal()
-    async with serving(store, agents()) as served, client_of(served, mode) as client:
+async def test_an_agent_is_a_tool_and_a_call_of_it_a_run(mode: str, store: MemoryJournal, served: Served) -> None:
+    async with client_of(served, mode) as client:
         tools = {one.name: one for one in (await client.list_tools()).tools}
         assert set(tools) == {
             "run_helper", "run_mailer", "run_planner", "run_status", "run_answer", "run_cancel"
@@ -45,9 +43,7 @@ async def test_an_agent_is_a_tool_and_a_call_of_it_a_run(mode: str) -> None:
         run = result.structured_content["run_id"]
         shown = await served.get(f"/v1/runs/{run}")
         assert (shown["status"], shown["labels"]) == ("completed", {"team": "travel"})
-        records, _ = await store.read_recorded(run, 0, 1)
-        assert isinstance(records[0].event, RunStarted)
-        assert records[0].event.task.author == "model"
+        assert (await task_of(store, run)).author == "model"
         assert text_of(await client.call_tool("run_status", {"run_id": run})) == "completed"
         assert text_of(await client.call_tool("run_answer", {"run_id": run})) == "It is done."
         (template,) = (await client.list_resource_templates()).resource_templates
@@ -60,8 +56,8 @@ async def test_an_agent_is_a_tool_and_a_call_of_it_a_run(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_question_is_answered_by_a_person_elsewhere(mode: str) -> None:
-    async with serving(MemoryJournal(), agents()) as served, client_of(served, mode) as client:
+async def test_a_question_is_answered_by_a_person_elsewhere(mode: str, served: Served) -> None:
+    async with client_of(served, mode) as client:
         result = await client.call_tool("run_mailer", {"task": "send a mail to bob@example.org"})
         run = result.structured_content["run_id"]
         link = f"{served.url}/runs/{run}"
@@ -92,19 +88,14 @@ async def test_a_long_run_is_named_and_can_be_cancelled(mode: str) -> None:
         assert result.structured_content["status"] in ("queued", "running")
         assert text_of(result).endswith(f"Ask run_status for run {run} later.")
         await client.call_tool("run_cancel", {"run_id": run})
-        async with asyncio.timeout(LIMIT_S):
-            told = ""
-            while told != "cancelled":
-                told = (await served.get(f"/v1/runs/{run}"))["status"]
+        await served.until(run, "cancelled")
         again = await client.call_tool("run_cancel", {"run_id": run})
         assert again.is_error
         assert text_of(again).startswith("ended: ")
         last = await client.call_tool("run_answer", {"run_id": run})
         assert last.is_error
         assert text_of(last).startswith("The run ended as cancelled")
-        records, _ = await store.read_recorded(run, 0, 100)
-        ends = [one.event for one in records if isinstance(one.event, RunEnded)]
-        assert [one.ending for one in ends] == [Cancelled("all via mcp")]
+        assert await endings(store, run) == [Cancelled("all via mcp")]
 
 
 RIGHTS = {
@@ -116,25 +107,24 @@ RIGHTS = {
 
 
 @pytest.mark.parametrize("who", RIGHTS)
-async def test_a_token_has_the_tools_of_its_rights_and_no_others(who: str) -> None:
-    async with serving(MemoryJournal(), agents()) as served:
-        async with client_of(served) as client:
-            done = await client.call_tool("run_helper", {"task": "hello"})
-        run = done.structured_content["run_id"]
-        async with client_of(served, who=who) as client:
-            assert {one.name for one in (await client.list_tools()).tools} == RIGHTS[who]
-            for name, given in (("run_helper", {"task": "hello"}), ("run_cancel", {"run_id": run})):
-                if name not in RIGHTS[who]:
-                    refused = await client.call_tool(name, given)
-                    assert refused.is_error
-                    assert text_of(refused).startswith("forbidden: ")
-            if who == "starter":  # the run is another's
-                assert text_of(await client.call_tool("run_cancel", {"run_id": run})).startswith("forbidden: ")
-            if who == "narrow":
-                assert text_of(await client.call_tool("run_answer", {"run_id": run})).startswith("no_such_run: ")
-                with pytest.raises(MCPError):
-                    await client.read_resource(f"surefoot://runs/{run}")
-        assert len((await served.get("/v1/runs"))["runs"]) == 1
+async def test_a_token_has_the_tools_of_its_rights_and_no_others(who: str, served: Served) -> None:
+    async with client_of(served) as client:
+        done = await client.call_tool("run_helper", {"task": "hello"})
+    run = done.structured_content["run_id"]
+    async with client_of(served, who=who) as client:
+        assert {one.name for one in (await client.list_tools()).tools} == RIGHTS[who]
+        for name, given in (("run_helper", {"task": "hello"}), ("run_cancel", {"run_id": run})):
+            if name not in RIGHTS[who]:
+                refused = await client.call_tool(name, given)
+                assert refused.is_error
+                assert text_of(refused).startswith("forbidden: ")
+        if who == "starter":  # the run is another's
+            assert text_of(await client.call_tool("run_cancel", {"run_id": run})).startswith("forbidden: ")
+        if who == "narrow":
+            assert text_of(await client.call_tool("run_answer", {"run_id": run})).startswith("no_such_run: ")
+            with pytest.raises(MCPError):
+                await client.read_resource(f"surefoot://runs/{run}")
+    assert len((await served.get("/v1/runs"))["runs"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -161,16 +151,14 @@ async def test_the_same_door_stands_before_it() -> None:
     limits = Limits(requests_s=10_000, burst=10_000, body=1_000)
     async with serving(MemoryJournal(), agents(), drive=0, limits=limits) as served:
         assert (await served.ask("POST", "/mcp", CALL, headers=TAKES)).status == 200
-        nobody = await served.ask("POST", "/mcp", CALL, who="", headers=TAKES)
-        assert (nobody.status, nobody.problem) == (401, "unauthorized")
-        right = await served.ask("POST", "/mcp", CALL, who="admin", headers=TAKES)
-        assert (right.status, right.problem) == (403, "forbidden")
-        foreign = await served.ask("POST", "/mcp", CALL, headers={**TAKES, "Origin": "https://evil.example"})
-        assert (foreign.status, foreign.problem) == (403, "foreign_origin")
-        host = await served.ask("POST", "/mcp", CALL, headers={**TAKES, "Host": "evil.example"})
-        assert (host.status, host.problem) == (421, "wrong_host")
-        plain = await served.ask("POST", "/mcp", data=b"{}", headers={**TAKES, "Content-Type": "text/plain"})
-        assert (plain.status, plain.problem) == (415, "not_json")
-        large = await served.ask("POST", "/mcp", data=b" " * 1_001, headers=TAKES)
-        assert (large.status, large.problem) == (413, "too_large")
+        await served.refused("401 unauthorized", "POST", "/mcp", CALL, who="", headers=TAKES)
+        await served.refused("403 forbidden", "POST", "/mcp", CALL, who="admin", headers=TAKES)
+        await served.refused(
+            "403 foreign_origin", "POST", "/mcp", CALL, headers={**TAKES, "Origin": "https://evil.example"}
+        )
+        await served.refused("421 wrong_host", "POST", "/mcp", CALL, headers={**TAKES, "Host": "evil.example"})
+        await served.refused(
+            "415 not_json", "POST", "/mcp", data=b"{}", headers={**TAKES, "Content-Type": "text/plain"}
+        )
+        await served.refused("413 too_large", "POST", "/mcp", data=b" " * 1_001, headers=TAKES)
         assert (await served.ask("GET", "/mcp", headers=TAKES)).status == 405

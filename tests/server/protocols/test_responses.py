@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 from server_agents import agents, two_mails
-from server_world import LIMIT_S, Served, serving, token, token_of
+from server_world import LIMIT_S, Served, endings, judged, serving, task_of, token, token_of
 
 from surefoot import Agent, MemoryJournal, SqliteJournal
 from surefoot.server.site import Limits
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
-from surefoot.types.events import CallJudged, RunEnded, RunStarted
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.outcomes import Cancelled
 
@@ -26,7 +25,6 @@ openai = pytest.importorskip("openai")
 pytestmark = pytest.mark.anyio
 
 Json = Any
-PATH = "/openai/v1/responses"
 MAIL = "send a mail to bob@example.org"
 STARTER = token("desk", "start")
 
@@ -120,16 +118,15 @@ BEGINNING = ("response.created", "response.in_progress")
 
 
 async def heard(store: MemoryJournal, response_id: str) -> list[tuple[str, str]]:
-    records, _ = await store.read_recorded(response_id.removeprefix("resp_"))
-    events = [one.event for one in records]
-    return [(one.decision.kind, one.by) for one in events if isinstance(one, CallJudged) and one.rule == "person"]
+    return await judged(store, response_id.removeprefix("resp_"))
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("is_yes", [False, True])
-async def test_a_question_is_a_request_for_approval(is_yes: bool, stream: bool) -> None:
-    store = MemoryJournal()
-    async with serving(store, agents()) as served, client_of(served) as client:
+async def test_a_question_is_a_request_for_approval(
+    is_yes: bool, stream: bool, store: MemoryJournal, served: Served
+) -> None:
+    async with client_of(served) as client:
         first = await client.responses.create(model="mailer", input=MAIL)
         assert first.status == "completed"
         (request,) = first.output
@@ -206,18 +203,12 @@ async def test_an_answer_takes_the_right_and_the_question_that_waits() -> None:
             assert await heard(store, first.id) == []
 
 
-async def test_a_response_follows_another_as_material() -> None:
-    store = MemoryJournal()
-    async with serving(store, agents()) as served, client_of(served) as client:
+async def test_a_response_follows_another_as_material(store: MemoryJournal, served: Served) -> None:
+    async with client_of(served) as client:
         ids = [(await client.responses.create(model="helper", input="the score of Alice")).id]
         for text in ("And Bob?", "And Carol?"):
             ids.append((await client.responses.create(model="helper", input=text, previous_response_id=ids[-1])).id)
-        tasks: list[Any] = []
-        for one in ids:
-            records, _ = await store.read_recorded(one.removeprefix("resp_"), 0, 1)
-            assert isinstance(records[0].event, RunStarted)
-            tasks.append(records[0].event.task)
-        first, second, third = tasks
+        first, second, third = [await task_of(store, one.removeprefix("resp_")) for one in ids]
         assert (second.text, second.author) == ("And Bob?", "person")
         (earlier,) = second.attachments
         assert (earlier.trust, earlier.text) == ("untrusted", "user: the score of Alice\n\nassistant: It is done.")
@@ -226,17 +217,15 @@ async def test_a_response_follows_another_as_material() -> None:
         assert second.job == third.job == ids[0].removeprefix("resp_")
 
 
-async def test_a_response_is_cancelled_and_stays_so() -> None:
-    store = MemoryJournal()
-    async with serving(store, agents()) as served, client_of(served) as client:
+async def test_a_response_is_cancelled_and_stays_so(store: MemoryJournal, served: Served) -> None:
+    async with client_of(served) as client:
         response = await client.responses.create(model="helper", input="wait", background=True)
         with pytest.raises(openai.UnprocessableEntityError, match="not finished yet"):
             await client.responses.create(model="helper", input="And?", previous_response_id=response.id)
         status = ""
         while status != "cancelled":
             status = (await client.responses.cancel(response.id)).status
-        records, _ = await store.read_recorded(response.id.removeprefix("resp_"))
-        assert [one.event.ending for one in records if isinstance(one.event, RunEnded)] == [Cancelled("all via openai")]
+        assert await endings(store, response.id.removeprefix("resp_")) == [Cancelled("all via openai")]
 
 
 async def test_who_started_a_response_may_read_it_and_nobody_else_without_the_right() -> None:
@@ -285,25 +274,3 @@ async def test_a_run_that_fails_says_so() -> None:
         assert response.status == "failed"
         assert response.error.message.startswith(f"The run ended as {status}, ")
         assert response.error.message.endswith(f"{served.url}/runs/{run}")
-
-
-@pytest.mark.parametrize(
-    ("given", "status", "problem"),
-    [
-        ({"input": ""}, 422, "invalid"),
-        ({"input": []}, 422, "invalid"),
-        ({"input": [{"role": "assistant", "content": "Hello."}]}, 422, "invalid"),
-        ({"store": False}, 422, "invalid"),
-        ({"tools": [{"type": "web_search"}]}, 400, "no_tools"),
-        ({"model": "gpt-9"}, 422, "agent_unknown"),
-        ({"previous_response_id": "resp_none"}, 404, "no_such_run"),
-        ({"previous_response_id": "resp_"}, 404, "no_such_run"),
-        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "http://x"}]}]}, 422, "invalid"),
-        ({"input": "x" * 300_000}, 413, "too_large"),
-    ],
-)
-async def test_what_cannot_be_done_is_refused_before_a_run_begins(given: Json, status: int, problem: str) -> None:
-    async with serving(MemoryJournal(), agents(), drive=0) as served:
-        reply = await served.ask("POST", PATH, {"model": "helper", "input": "hello", **given})
-        assert (reply.status, reply.problem) == (status, problem)
-        assert (await served.get("/v1/runs"))["runs"] == []
