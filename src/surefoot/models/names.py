@@ -242,9 +242,7 @@ def _endpoint(name: str, model: str, provider: Provider, given: _Given) -> Model
     key, variable = _key(name, url, url_key, provider, given)
     if (key or any(map(opens, (*given.headers, *query)))) and base.scheme == "http" and not is_local_url(url):
         raise ConfigError(
-            "base_url",
-            url,
-            f"a key would go to {base.hostname} unencrypted: use https://, or tunnel to localhost",
+            "base_url", url, f"a key would go to {base.hostname} unencrypted: use https://, or tunnel to localhost"
         )
     return HttpModel(
         provider.wire,
