@@ -125,6 +125,8 @@ def test_nothing_is_remembered_between_forms() -> None:
     for number in range(20):
         wire.body(replace(plain, settings=ModelSettings(seed=number)))
     assert wire.body(plain) == first
+    for said in ((), (QUESTION,)):  # a comma stands behind the system text only where something follows
+        assert orjson.loads(wire.body(replace(plain, messages=said)))
 
 
 @pytest.mark.parametrize("wire", [CLAUDE, RESPONSES])

@@ -69,7 +69,11 @@ class LocalModel:
 
         `threads`: $SUREFOOT_THREADS, else one a physical core.
         """
-        library = _import_library()
+        try:
+            library: Any = importlib.import_module("xllamacpp")  # Any: it ships no types
+        except ImportError as error:
+            told = f"the embedded model needs a package ({error}); {extra_needed('local')}"
+            raise ConfigError("model", "local", told) from error
         said = str(os.environ.get(THREADS_VARIABLE) or physical_cores()) if threads is None else str(threads)
         if not said.isdecimal() or not int(said):
             raise ConfigError(
@@ -109,12 +113,9 @@ class LocalModel:
                         if error.get("type") == "exceed_context_size_error":
                             remedy = "shorten the task or the results, or raise `context_tokens`"
                             raise ModelRefused(f"{said}; {remedy}", kind="context_overflow")
-                        is_refusal = error.get("type") == "invalid_request_error"
-                        raise (
-                            ModelRefused(f"{said}; change the request")
-                            if is_refusal
-                            else ModelError(f"{said}; try again")
-                        )
+                        if error.get("type") == "invalid_request_error":
+                            raise ModelRefused(f"{said}; change the request")
+                        raise ModelError(f"{said}; try again")
                     if told := mapping(event.get("usage")):
                         cached = whole(mapping(told.get("prompt_tokens_details")).get("cached_tokens"))
                         usage = messages.Usage(
@@ -152,10 +153,8 @@ class LocalModel:
             "return_progress": True,
             "cache_prompt": True,
         }
-        if settings.top_p is not None:
-            body["top_p"] = settings.top_p
-        if settings.seed is not None:
-            body["seed"] = settings.seed
+        asked = {"top_p": settings.top_p, "seed": settings.seed}
+        body |= {name: value for name, value in asked.items() if value is not None}
         if request.mode == "schema" and request.schema is not None:
             simple = grammar_schema(request.schema)
             key = write(simple)
@@ -297,16 +296,6 @@ def _shared_engine(path: Path, context_tokens: int, threads: int) -> Engine:
             raise ModelError(f"llama.cpp could not load {path}: {error}; run `surefoot model pull`") from error
 
     return Engine(load)
-
-
-def _import_library() -> Any:
-    """The module `xllamacpp`; Any because it ships no types. Raises `ConfigError` when it is not installed."""
-    try:
-        return importlib.import_module("xllamacpp")
-    except ImportError as error:
-        raise ConfigError(
-            "model", "local", f"the embedded model needs a package ({error}); {extra_needed('local')}"
-        ) from error
 
 
 def physical_cores() -> int:

@@ -164,9 +164,8 @@ def resolve(
     given.check()
     if name == "local" or name.startswith("local:"):
         if given.label:
-            raise UsageError(
-                f"{name!r} runs in this process and has no {given.label}: leave it out, or name a server's model"
-            )
+            remedy = "leave it out, or name a server's model"
+            raise UsageError(f"{name!r} runs in this process and has no {given.label}: {remedy}")
         if name not in ("local", f"local:{QWEN_CODER.name}"):
             remedy = f"write local (it is {QWEN_CODER.name}), or ollama:… for a model of Ollama's"
             raise UsageError(f"{name!r} cannot be embedded: {remedy}")
@@ -184,14 +183,12 @@ def _make_model(name: str, given: _Given, settings: ModelSettings) -> Model:
         if not model:
             raise UsageError(f"{redact_url(name)!r} names no model: write http://host:port/v1#model")
         if given.base_url:
-            raise UsageError(
-                f"{redact_url(name)!r} names its server itself: leave out the base URL, or name only the model"
-            )
+            told = "names its server itself: leave out the base URL, or name only the model"
+            raise UsageError(f"{redact_url(name)!r} {told}")
         if "@" in model and ("#" in model or base.count("/") == _SLASHES_OF_A_HOST):
             # the # may be inside a password, which must not become a model's name
-            raise UsageError(
-                f"{redact_url(name)!r} cannot be read: write # of a password as %23, and a / after the host"
-            )
+            told = "cannot be read: write # of a password as %23, and a / after the host"
+            raise UsageError(f"{redact_url(name)!r} {told}")
         name = f"{parse_base_url(base)[0].geturl()}#{model}"
         return _endpoint(name, model, _at(base, PROVIDERS["openai"], given.environment), given)
     provider_name, colon, model = name.partition(":")
@@ -204,9 +201,8 @@ def _make_model(name: str, given: _Given, settings: ModelSettings) -> Model:
 
     if colon and (entry := next(iter(entry_points(group=ENTRY_POINTS, name=provider_name)), None)) is not None:
         if given.label:
-            raise UsageError(
-                f"{redact_url(name)!r} is a plug-in's, which finds its {given.label} by itself: leave it out"
-            )
+            told = f"is a plug-in's, which finds its {given.label} by itself: leave it out"
+            raise UsageError(f"{redact_url(name)!r} {told}")
         try:
             make = cast("Callable[[str, ModelSettings], Model]", entry.load())  # what the entry-point group promises
             return make(model, settings)
@@ -226,12 +222,10 @@ def _make_model(name: str, given: _Given, settings: ModelSettings) -> Model:
 def _endpoint(name: str, model: str, provider: Provider, given: _Given) -> Model:
     url = given.environment.get(provider.base_url_variable, "") or provider.base_url
     if not url:
-        raise ConfigError(
-            "base_url",
-            "",
+        told = (
             f"{name} needs its server's address: set the environment variable {provider.base_url_variable}, or write "
-            "http://host:port/v1#model",
         )
+        raise ConfigError("base_url", "", f"{told}http://host:port/v1#model")
     base, url_key = parse_base_url(url)
     written = dict(parse_qsl(base.query, keep_blank_values=True))
     if any(map(opens, written)):
@@ -304,9 +298,8 @@ def parse_base_url(url: str) -> tuple[SplitResult, str]:
         raise ConfigError("base_url", redact_url(url), "the port of a base URL that names a host is from 1 to 65535")
     if "@" in f"{parts.path}{parts.query}{parts.fragment}":
         # a raw / ? or # ended the host inside a password: what is taken for the host is a user's name
-        raise ConfigError(
-            "base_url", redact_url(url), "write / ? # of a password as %2F %3F %23, and @ of a path as %40"
-        )
+        told = "write / ? # of a password as %2F %3F %23, and @ of a path as %40"
+        raise ConfigError("base_url", redact_url(url), told)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]), unquote(parts.password or parts.username or "")
 
 

@@ -38,10 +38,6 @@ class OpenAIChat(wire.Wire[_Form]):
     held_in: ClassVar[str] = "response_format"
     files: ClassVar[tuple[str, ...]] = (IMAGES, PDF, AUDIO)
 
-    def __init__(self, model: str) -> None:
-        super().__init__(model)
-        self._opening: tuple[_Form, str, bytes] | None = None  # up to the first message, of the newest request
-
     def body(self, request: messages.ModelRequest) -> bytes:
         form = self.form(request)
         history: Sequence[messages.ModelMessage] = request.messages
@@ -63,18 +59,14 @@ class OpenAIChat(wire.Wire[_Form]):
                     merged.append(one)
             history = merged
         key, encode = form.key, form.encode
-        system = "" if form.folds_system else request.system
-        kept = self._opening
-        if kept is None or kept[0] is not form or kept[1] != system:
-            opening = form.head
-            if system:
-                opening += write({"role": form.system_role, "content": system}) + b"," * bool(history)
-            self._opening = kept = (form, system, opening)
-        pieces = [b","] * (2 * len(history) + 1)  # tools and history may be long: each byte is copied once
-        pieces[1::2] = [message.encoded(key, encode) for message in history]
+        said = [message.encoded(key, encode) for message in history]
+        if request.system and not form.folds_system:
+            said.insert(0, write({"role": form.system_role, "content": request.system}))
+        pieces = [b","] * (2 * len(said))  # tools and history may be long: each byte is copied once
+        pieces[::2] = said
         held = self.schema(request, lambda schema: write(wire.held_to(request, schema)))
-        pieces[-1] = b"]%b}" % self.holder(request, {"type": b'"json_schema"', "json_schema": held} if held else {})
-        return b"".join((kept[2], *pieces[1:])) if history else kept[2] + pieces[0]
+        holder = self.holder(request, {"type": b'"json_schema"', "json_schema": held} if held else {})
+        return b"".join((form.head, *pieces[:-1], b"]", holder, b"}"))
 
     def make_form(self, request: messages.ModelRequest) -> _Form:
         settings, traits = request.settings, request.traits

@@ -200,11 +200,8 @@ def arguments_at(
     if text[at : at + 1] not in _OPENERS or at >= limit:
         opening = first_bracket(text, at, limit)
         if opening < 0:
-            cut = reading.cut and stop < 0
-            told = Fault(
-                "truncated" if cut else "malformed_json", f"expected a JSON object, got {text[at : at + 60]!r}", name
-            )
-            return Arguments(fault=told, end=limit)
+            kind: FaultKind = "truncated" if reading.cut and stop < 0 else "malformed_json"
+            return Arguments(fault=Fault(kind, f"expected a JSON object, got {text[at : at + 60]!r}", name), end=limit)
         at = opening
         warnings.add("trailing_text")
     marks_here = (*marks, "```") if "`" in text[start:at] else marks

@@ -48,9 +48,8 @@ def read_mistral(text: str, start: int, reading: Reading) -> Found:
         named = _MISTRAL_NAME.match(text, body, limit)
         if named and (named.end() >= limit or text[named.end()] == "{"):
             if named.end() >= len(text) and reading.cut:
-                drafts.append(
-                    Draft(named["name"], fault=Fault("truncated", "the reply ends in the name", named["name"]))
-                )
+                fault = Fault("truncated", "the reply ends in the name", named["name"])
+                drafts.append(Draft(named["name"], fault=fault))
                 end = limit
             else:
                 marks = (MISTRAL,) if limit < len(text) else ()

@@ -147,11 +147,10 @@ class React:
 
     def _before(self, at: int) -> str:
         """What stands before a step, without the label of the thought that it begins with."""
-        label = self._walk.label(0)
-        begins = (
-            label is not None and label.kind == "thought" and label.end <= at and not self._text[: label.start].strip()
-        )
-        return self._text[label.end : at].strip() if label is not None and begins else self._text[:at]
+        label, text = self._walk.label(0), self._text
+        if label is None or label.kind != "thought" or label.end > at or text[: label.start].strip():
+            return text[:at]
+        return text[label.end : at].strip()
 
     def _fault(self, kind: FaultKind, told: str) -> Found:
         return Found("react", (), self._text, error=Fault(kind, told))
@@ -257,14 +256,12 @@ class React:
         except NotJsonError as error:
             return Found("react", (Draft(fault=fault_of(error, start, reading)),), self._before(label.start))
         step = step_of(value.value)
-        if step is None and (body := as_object(value.value)) is not None and isinstance(body.get("name"), str):
-            found = Found("react", (draft_of(body),), self._before(label.start), end=max(end, value.end))
-            return self._with_note(found)
-        if step is None:
-            return None
-        return self._with_note(
-            found_of(step, reading, "react", self._before(label.start), max(value.end, min(end, stop)))
-        )
+        before = self._before(label.start)
+        if step is not None:
+            return self._with_note(found_of(step, reading, "react", before, max(value.end, min(end, stop))))
+        if (body := as_object(value.value)) is not None and isinstance(body.get("name"), str):
+            return self._with_note(Found("react", (draft_of(body),), before, end=max(end, value.end)))
+        return None
 
     def _input(self, label: _Label) -> Given:
         following = self._walk.label(label.end)
@@ -281,14 +278,8 @@ class React:
         draft, warnings = bind(given, name, reading)
         end = max(given.end, action.end)
         behind = self._walk.label(end)
-        if (
-            reading.cut
-            and behind is None
-            and given.value is None
-            and not given.is_json_text
-            and draft.fault is None
-            and text[end:].strip() == ""
-        ):
+        is_open = reading.cut and behind is None and given.value is None and not given.is_json_text
+        if is_open and draft.fault is None and not text[end:].strip():
             draft = Draft(name, fault=Fault("truncated", "the reply ends inside the input", name))
         elif given.value is not None and text[end : behind.start if behind else len(text)].strip(" \t\r\n)*_`"):
             warnings |= TRAILING
@@ -333,9 +324,8 @@ class React:
                 dropped.add("action_dropped")
             elif label.kind == "answer":
                 dropped.add("final_dropped")
-        return Found(
-            "react", (), self._before(step), frozenset(dropped), final=answer, end=end if end < len(text) else -1
-        )
+        end = end if end < len(text) else -1
+        return Found("react", (), self._before(step), frozenset(dropped), final=answer, end=end)
 
 
 _ANSWER_INLINE = re.compile(r"(?P<label>[^:：]{1,60})[:：]\s*(?P<text>.*)", re.DOTALL)

@@ -84,13 +84,11 @@ def read_input(text: str, start: int, stop: int, reading: Reading) -> Given:
             return Given(value.value, end=at + value.end, warnings=value.warnings)
         return Given(value.value, end=value.end, warnings=value.warnings)
     if text[at] == '"':
-        try:
+        with suppress(NotJsonError):
             value = read(text, at)
-        except NotJsonError:
-            return _words(text, at, stop, reading)
-        is_all = value.end <= stop and not text[value.end : stop].strip() and not value.repaired
-        if is_all and isinstance(value.value, str):
-            return Given(words=value.value, end=value.end, is_json_text=True)
+            is_all = value.end <= stop and not text[value.end : stop].strip() and not value.repaired
+            if is_all and isinstance(value.value, str):
+                return Given(words=value.value, end=value.end, is_json_text=True)
     return _words(text, at, stop, reading)
 
 
@@ -157,9 +155,8 @@ def _bind_words(given: Given, name: str, tool: ToolSpec | None, reading: Reading
     value, _ = typed(text, parameter, tool, reading.rules())
     checked = reading.offered.check(tool, {parameter: value})
     if checked.errors:
-        return Draft(
-            name, fault=Fault("args_not_object", f"the input {words[:60]!r} does not fit: {checked.errors[0]}", name)
-        )
+        told = f"the input {words[:60]!r} does not fit: {checked.errors[0]}"
+        return Draft(name, fault=Fault("args_not_object", told, name))
     return Draft(name, {parameter: value})
 
 
