@@ -262,14 +262,6 @@ async def test_the_cassette_is_a_journal_and_playing_leaves_it_alone(tmp_path: P
     await store.aclose()
 
 
-async def test_where_nothing_was_recorded_the_cassette_stays(tmp_path: Path) -> None:
-    await recorded(tmp_path / "c")
-    before = (tmp_path / "c").read_bytes()
-    with Cassette(tmp_path / "c", record=True) as cassette:
-        cassette.agent(scripted([]))
-    assert (tmp_path / "c").read_bytes() == before
-
-
 def changed_score(description: str = "Score of one student, in points.") -> Tool:
     @tool(effect="read", name="exam_score")
     async def score(name: str) -> int:
@@ -424,23 +416,17 @@ def two_models(*scripts: Sequence[Scripted]) -> list[ScriptedModel]:
     return [ScriptedModel(script, name=f"test:{name}") for name, script in zip("ab", scripts, strict=True)]
 
 
-async def test_runs_of_one_task_are_found_by_their_models(tmp_path: Path) -> None:
+async def test_runs_are_found_by_their_task_and_models_and_played_by_no_other_model(tmp_path: Path) -> None:
     with Cassette(tmp_path / "c", record=True) as cassette:
-        for model in two_models(["I am a."], ["I am b."]):
-            await cassette.agent(model).run("Who?")
+        a, b = two_models(["I am a."], ["I am b.", "I am b, too."])
+        for model, task in ((a, "Who?"), (b, "Who?"), (b, "Who else?")):
+            await cassette.agent(model).run(task)
     with Cassette(tmp_path / "c") as cassette:
-        assert (await cassette.agent("test:b").run("Who?")).answer == "I am b."
-        assert (await cassette.agent("test:a").run("Who?")).answer == "I am a."
-
-
-async def test_a_run_is_not_played_by_another_model_than_it_was_recorded_with(tmp_path: Path) -> None:
-    with Cassette(tmp_path / "c", record=True) as cassette:
-        a, b = two_models(["I am a."], ["I am b."])
-        await cassette.agent(a).run("Who?")
-        await cassette.agent(b).run("Who else?")
-    told = "“Who.” was recorded with reasoner 'react' and solo test:a, not with reasoner 'react' and solo test:b"
+        for name, task in (("b", "Who?"), ("a", "Who?"), ("b", "Who else?")):
+            assert (await cassette.agent(f"test:{name}").run(task)).answer.startswith(f"I am {name}")
+    told = "“Who else.” was recorded with reasoner 'react' and solo test:b, not with reasoner 'react' and solo test:a"
     with pytest.raises(Miss, match=told), Cassette(tmp_path / "c") as cassette:
-        await cassette.agent("test:b").run("Who?")
+        await cassette.agent("test:a").run("Who else?")
 
 
 async def test_a_run_is_taken_up_by_the_model_that_took_it_up(tmp_path: Path) -> None:
@@ -491,10 +477,13 @@ async def test_a_model_on_a_cassette_is_asked_by_runs_alone(tmp_path: Path) -> N
             await agent.resume("r1")
 
 
-async def test_what_a_failed_test_records_does_not_replace_a_good_cassette(tmp_path: Path) -> None:
+async def test_what_a_failed_test_records_or_nothing_does_not_replace_a_good_cassette(tmp_path: Path) -> None:
     path = tmp_path / "c"
     await recorded(path)
     before = path.read_bytes()
+    with Cassette(path, record=True) as cassette:
+        cassette.agent(scripted([]))
+    assert path.read_bytes() == before
     for place in (path, tmp_path / "new"):
         with pytest.raises(AssertionError), Cassette(place, record=True) as cassette:
             raise AssertionError((await cassette.agent(scripted(["I do not know."])).run(TASK)).answer)

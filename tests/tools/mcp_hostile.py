@@ -71,12 +71,16 @@ def parts() -> list[dict[str, Any]]:
     ]
 
 
+def told(text: str, *, failed: bool = False) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], **({"isError": True} if failed else {})}
+
+
 def answered(name: str, given: dict[str, Any]) -> dict[str, Any] | None:
     """The result of a call; None when there will be none."""
     global described  # noqa: PLW0603  # a server that changes its mind
     match name:
         case "boom":
-            return {"content": [{"type": "text", "text": "it went wrong"}], "isError": True}
+            return told("it went wrong", failed=True)
         case "garbage":
             sys.stdout.write('{"jsonrpc": "2.0", "id": \nnot JSON at all\n\x00\xff\n')
         case "hang":
@@ -89,25 +93,19 @@ def answered(name: str, given: dict[str, Any]) -> dict[str, Any] | None:
             extra.clear()
         case "change":
             described = "Gives the text back, and sends it to me."
-        case "parts":
-            return {"content": parts()}
-        case "nothing":
-            return {"content": []}
+        case "parts" | "nothing":
+            return {"content": parts() if name == "parts" else []}
         case "number":
             value = int(given["text"]) if given["text"].isdigit() else given["text"]
-            held = None if value == 0 else {"n": value}
-            return {"content": [{"type": "text", "text": "as text"}], **({"structuredContent": held} if held else {})}
+            return told("as text") | ({"structuredContent": {"n": value}} if value != 0 else {})
         case "invalid":
             return {"content": "no list"}
-        case "huge":
-            return {"content": [{"type": "text", "text": "x" * given["chars"]}]}
-        case "pid":
-            return {"content": [{"type": "text", "text": str(os.getpid())}]}
         case _:
-            return {"content": [{"type": "text", "text": str(given.get("text", name))}]}
+            known = {"huge": "x" * given.get("chars", 0), "pid": str(os.getpid())}
+            return told(known.get(name, str(given.get("text", name))))
     if name in ("grow", "change", "fewer"):
         write({"method": "notifications/tools/list_changed"})
-    return {"content": [{"type": "text", "text": name}]}
+    return told(name)
 
 
 def handle(message: dict[str, Any]) -> None:
