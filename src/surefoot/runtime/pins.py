@@ -58,12 +58,9 @@ class Pins:
             kept = self._pins_of(was)
             found = _differences(foreign, kept)
             strange = {spec.name: spec for spec, told in found if told is None}
-            hidden = {
-                spec.name: "it has changed since it was pinned: "
-                + (told if len(told) <= LONGEST_DIFF else f"{told[:LONGEST_DIFF]}…")
-                for spec, told in found
-                if told
-            }
+            ends = {spec.name: "…" if told and len(told) > LONGEST_DIFF else "" for spec, told in found}
+            why = "it has changed since it was pinned: "
+            hidden = {spec.name: f"{why}{told[:LONGEST_DIFF]}{ends[spec.name]}" for spec, told in found if told}
             if mode == "strict":
                 return Pinned(hidden={**hidden, **dict.fromkeys(strange, "nobody has pinned it, and pins are strict")})
             if not strange or await self._side.put(PINS, _with(kept, strange.values(), "first use"), was):
@@ -106,19 +103,12 @@ def difference(pinned: Mapping[str, object], spec: ToolSpec) -> str:
     if pinned["pin"] == pin_of(spec):
         return ""
     old, new = (_lines({name: told.get(name) for name in _texts(spec)}) for told in (pinned, _texts(spec)))
-    told = [
-        line for line in difflib.unified_diff(old, new, lineterm="", n=0) if not line.startswith(("---", "+++", "@"))
-    ]
-    return "\n".join(told) or "its pin alone"
+    lines = difflib.unified_diff(old, new, lineterm="", n=0)
+    return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@"))) or "its pin alone"
 
 
 def _texts(spec: ToolSpec) -> dict[str, object]:
-    return {
-        "server": spec.server,
-        "description": spec.description,
-        "parameters": spec.parameters,
-        "output": spec.output,
-    }
+    return {name: getattr(spec, name) for name in ("server", "description", "parameters", "output")}
 
 
 def _lines(told: Mapping[str, object]) -> list[str]:
