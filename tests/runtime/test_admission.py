@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -49,6 +51,15 @@ async def turns(number: int = 200) -> None:
         await asyncio.sleep(0)
 
 
+async def most_in_a_turn(model: Held, all_: int) -> int:
+    """How many runs have come in one turn of the loop at most, until so many are there."""
+    most = before = 0
+    while before < all_:
+        await asyncio.sleep(0)
+        most, before = max(most, len(model.came) - before), len(model.came)
+    return most
+
+
 async def test_further_runs_wait_in_order_and_have_no_record_before() -> None:
     model, store = Held(), MemoryJournal()
     running = started(Agent(FunctionModel(model.reply), journal=store, max_concurrent_runs=2), "a", "b", "c", "d")
@@ -86,18 +97,15 @@ async def test_a_run_inside_of_a_run_uses_its_place(*, in_thread: bool) -> None:
         is_outer = request.messages[0].content == "outer"
         return calls(("ask", {})) if is_outer and len(request.messages) == 1 else "done"
 
-    def recipe() -> Agent:
-        return Agent(FunctionModel(reply), [ask_sync if in_thread else ask], max_concurrent_runs=1)
-
-    @tool(effect="read", name="ask")
     async def ask() -> str:
         return (await agent.run("inner")).answer
 
-    @tool(effect="read", name="ask")
-    def ask_sync() -> str:
+    def ask_in_thread() -> str:
         return recipe().run_sync("inner").answer
 
-    agent = recipe()
+    recipe = partial(Agent, FunctionModel(reply), max_concurrent_runs=1)
+    asked = ask_in_thread if in_thread else ask
+    agent = recipe([tool(asked, effect="read", name="ask")])
     async with asyncio.timeout(LIMIT_S):
         run = await agent.run("outer")
     assert (run.status, run.calls) == ("completed", 1)
@@ -153,11 +161,7 @@ async def test_what_a_run_has_left_behind_is_inside_of_no_run() -> None:
 async def test_many_runs_begin_one_in_each_turn_of_the_loop() -> None:
     model = Held()
     running = started(Agent(FunctionModel(model.reply), max_concurrent_runs=50), *map(str, range(300)))
-    most = before = 0
-    while before < 50:
-        await asyncio.sleep(0)
-        most, before = max(most, len(model.came) - before), len(model.came)
-    assert most <= 2
+    assert await most_in_a_turn(model, 50) <= 2
     for each in running:
         each.cancel()
     await asyncio.wait(running, timeout=LIMIT_S)
@@ -177,13 +181,10 @@ async def test_runs_inside_of_a_run_begin_one_in_each_turn_and_so_many_at_once()
 
     agent = Agent(FunctionModel(reply), [ask_many], max_concurrent_runs=1)
     outer = asyncio.create_task(agent.run("outer"))
-    most = before = 0
     async with asyncio.timeout(LIMIT_S):
-        while before < MOST_INSIDE:
-            await asyncio.sleep(0)
-            most, before = max(most, len(model.came) - before), len(model.came)
+        assert await most_in_a_turn(model, MOST_INSIDE) <= 2
         await turns()
-        assert (most <= 2, len(model.came)) == (True, MOST_INSIDE)
+        assert len(model.came) == MOST_INSIDE
         while not outer.done():  # each that has come is let go
             for task in model.came:
                 model.gates[task].set()
@@ -192,12 +193,9 @@ async def test_runs_inside_of_a_run_begin_one_in_each_turn_and_so_many_at_once()
     assert len(model.came) == MOST_INSIDE + 50
 
 
-@pytest.mark.parametrize("most", [0, -1, 1.5, True, "2", None])
-async def test_a_number_that_cannot_be_meant_is_refused(most: object) -> None:
-    with pytest.raises(ConfigError, match="max_concurrent_runs"):
-        Agent(FunctionModel(lambda _: "done"), max_concurrent_runs=most)  # type: ignore[arg-type]  # misuse
-
-
-def test_one_agent_serves_one_loop_after_the_other() -> None:
+def test_one_agent_serves_one_loop_after_the_other_and_needs_a_number_that_can_be_meant() -> None:
     agent = Agent(FunctionModel(lambda _: "done"), max_concurrent_runs=1)
     assert [agent.run_sync("a").status, agent.run_sync("b").status] == ["completed", "completed"]
+    for most in (0, -1, 1.5, True, "2", None):
+        with pytest.raises(ConfigError, match="max_concurrent_runs"):
+            replace(agent, max_concurrent_runs=most)  # type: ignore[arg-type]  # misuse
