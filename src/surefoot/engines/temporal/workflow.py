@@ -125,19 +125,16 @@ class RunWorkflow(Console):
     @workflow.run
     async def run(self, given: Given) -> str:
         """Drive the run; its status when it has ended."""
-        status = await self._drive(given)
-        await workflow.wait_condition(workflow.all_handlers_finished)
-        return status
-
-    async def _drive(self, given: Given) -> str:
         try:
-            return await (self._in_stretches() if given.size == "run" else self._by_moves())
+            status = await (self._in_stretches() if given.size == "run" else self._by_moves())
         except FailureError as error:  # only a person can mend it
             if is_cancelled_exception(error):  # the workflow ends, not the run
                 raise
             why = str(error.cause or error)
             await self._local(Activities.rest, self._claim, why)
             raise ApplicationError(f"the run was set aside: {why}", non_retryable=True) from error
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return status
 
     @property
     def _is_full(self) -> bool:
