@@ -223,33 +223,11 @@ async def test_last_user_frees_the_model_and_it_loads_again() -> None:
     engine.close()
 
 
-LIBRARY = """
-import sys
-
-class CommonParams:
-    def __init__(self):
-        self.model, self.cpuparams, self.cpuparams_batch = (type("Part", (), {})() for _ in range(3))
-
-class Server:
-    def __init__(self, params):
-        print("what a library prints")
-        if params.model.path == "broken.gguf":
-            raise RuntimeError("not a model")
-
-    def handle_completions(self, body, tell):
-        if body["prompt"] == "die":
-            sys.exit(3)
-        count = 0
-        while count < body["count"] and not tell({"count": count}):
-            count += 1
-        tell({"told": count})
-"""
-"""What `xllamacpp` is to the process that loads it."""
-
-
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "xllamacpp.py").write_text(LIBRARY)
+    """What `xllamacpp` is to the process that loads it."""
+    stand_in = Path(__file__).parents[1] / "data" / "models" / "xllamacpp.txt"
+    (tmp_path / "xllamacpp.py").write_bytes(stand_in.read_bytes())
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
 

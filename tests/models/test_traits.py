@@ -1,5 +1,6 @@
 """What is known of models beforehand, and what is learnt and kept."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from cases import cases
@@ -49,6 +50,13 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert "could not be kept" in save(tmp_path / "file" / "traits.json", NO_STOP, 0).problem
 
 
+@cases("models/traits")
+def test_the_table_of_known_models(host: str, model: str, knows: Mapping[str, str | None]) -> None:
+    traits = known_traits(host, model)
+    assert {trait: traits.get(trait) for trait in knows} == knows
+    assert known_traits("my.host", "llama-3") == {}
+
+
 def test_a_habit_counts_once_two_runs_have_shown_it(tmp_path: Path) -> None:
     path = tmp_path / "traits.json"
 
@@ -64,20 +72,3 @@ def test_a_habit_counts_once_two_runs_have_shown_it(tmp_path: Path) -> None:
     assert learn("weak", "four", 104.0) == {}
     old = b'{"version":1,"models":{"m":{"native_tools":{"value":"weak","evidence":"x","at":1}}}}'
     assert parse(old, 1.0).traits_of("m") == {}  # from before runs were kept
-
-
-def test_the_table_of_known_models() -> None:
-    assert known_traits("api.openai.com", "gpt-5.1-mini")["temperature"] == "no"
-    assert known_traits("openrouter.ai", "openai/o3-mini")["max_tokens_field"] == "max_completion_tokens"
-    assert "temperature" not in known_traits("api.openai.com", "gpt-4.1")
-    assert "temperature" not in known_traits("api.openai.com", "gpt-5-chat-latest")
-    assert known_traits("my.host", "llama-3") == {}
-    assert known_traits("api.openai.com", "gpt-4.1")["reasoning_echo"] == "no"
-    assert "reasoning_echo" not in known_traits("api.openai.com", "gpt-5.1")
-
-
-@cases("models/traits")
-def test_the_generations_of_claude(model: str, effort: str | None, schema: str, temperature: str | None) -> None:
-    traits = known_traits("api.anthropic.com", model)
-    known = (traits.get("reasoning_effort"), traits.get("json_schema"), traits.get("temperature"))
-    assert known == (effort, schema, temperature)
