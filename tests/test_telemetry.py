@@ -4,7 +4,7 @@ import ast
 import asyncio
 import logging
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,12 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
     monkeypatch.setattr("opentelemetry.metrics._internal._METER_PROVIDER", provider)
     yield reader
     provider.shutdown()
+
+
+def points_of(figures: InMemoryMetricReader) -> Mapping[str, list[Any]]:  # Any: a point is one of several classes
+    data = figures.get_metrics_data()
+    scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics] if data else []
+    return defaultdict(list, {one.name: list(one.data.data_points) for scope in scopes for one in scope.metrics})
 
 
 def record_of(span: ReadableSpan) -> SpanRecord:
@@ -239,14 +245,7 @@ async def test_content_is_told_where_the_environment_says_so(
 
 async def test_figures_are_those_of_the_spans(figures: InMemoryMetricReader) -> None:
     await MAKES["an agent as a tool"]("r", MemoryJournal())
-    data = figures.get_metrics_data()
-    assert data is not None
-    found: dict[str, list[Any]] = {  # Any: a point is one of several classes
-        metric.name: list(metric.data.data_points)
-        for resource in data.resource_metrics
-        for scope in resource.scope_metrics
-        for metric in scope.metrics
-    }
+    found = points_of(figures)
     counts = {name: sum(point.count for point in points) for name, points in found.items() if name.endswith("duration")}
     appended = counts.pop("surefoot.journal.append.duration")
     assert appended > 10
@@ -294,19 +293,10 @@ async def test_a_worker_counts_what_waits_for_a_person_and_what_others_took(figu
     running = asyncio.create_task(worker.run())
     await until(lambda: worker.lost > 0)
     worker.wake()
-    await until(lambda: _values(figures, "surefoot.runs.waiting") == [1])
-    assert _values(figures, "surefoot.lease.lost") == [worker.lost]
+    await until(lambda: [point.value for point in points_of(figures)["surefoot.runs.waiting"]] == [1])
+    assert [point.value for point in points_of(figures)["surefoot.lease.lost"]] == [worker.lost]
     await worker.drain(0)
     await running
-
-
-def _values(figures: InMemoryMetricReader, name: str) -> list[object]:
-    data = figures.get_metrics_data()
-    scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics] if data else []
-    points: list[Any] = [  # Any: a point is one of several classes
-        point for scope in scopes for one in scope.metrics if one.name == name for point in one.data.data_points
-    ]
-    return [point.value for point in points]
 
 
 class Broken(SpanExporter):

@@ -56,15 +56,10 @@ async def test_each_question_is_told_once_however_often_it_takes(shows: bool) ->
         page = "http://127.0.0.1/"
         library = served.site.library
         notifier = Notifier(store, library, url, SECRET, page, shows_arguments=shows, pause_s=0.01)
-        asking = {"agent": "mailer", "task": "send a mail to bob@example.org"}
         running = None if shows else asyncio.ensure_future(notifier.run())
         await asyncio.sleep(0.1)
-        reply = await served.ask("POST", "/v1/runs", asking)
-        run = reply.json["run_id"]
+        run, question = await served.asks("send a mail to bob@example.org")
         if running is None:  # it was asked before anybody could be told
-            async with asyncio.timeout(LIMIT_S):
-                while not (await served.get(f"/v1/runs/{run}"))["waiting"]:  # noqa: ASYNC110  # asked over HTTP
-                    await asyncio.sleep(0)
             running = asyncio.ensure_future(notifier.run())
         both = [await asyncio.wait_for(told.get(), LIMIT_S) for _ in "12"]  # the first was refused
         assert both[0][1] == both[1][1]
@@ -75,12 +70,9 @@ async def test_each_question_is_told_once_however_often_it_takes(shows: bool) ->
         assert (said["run"], said["agent"]) == (run, "mailer")
         assert said["link"] == f"{page}runs/{run}/calls/{said['question']['call']}"
         assert ("arguments" in said["question"]) == shows
-        question = (await served.get(f"/v1/runs/{run}"))["waiting"][0]
         path = f"/v1/runs/{run}/calls/{question['call']}/deny"
         assert (await served.ask("POST", path, {"digest": question["digest"]})).status == 200
-        async with asyncio.timeout(LIMIT_S):
-            while (await served.get(f"/v1/runs/{run}"))["status"] != "completed":  # noqa: ASYNC110  # asked over HTTP
-                await asyncio.sleep(0)
+        await served.until(run, "completed")
         assert told.empty()
         running.cancel()
         await asyncio.wait((running,))

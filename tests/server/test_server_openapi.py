@@ -28,27 +28,15 @@ SCHEMAS = DOCUMENT["components"]["schemas"]
 OPERATIONS = [(path, method, one) for path, item in DOCUMENT["paths"].items() for method, one in item.items()]
 
 
-def refs(value: Json) -> Iterator[str]:
+def found(value: Json, name: str) -> Iterator[Json]:
+    """All that stands under a name in a document."""
     if isinstance(value, dict):
-        for key, inner in cast("Mapping[str, Json]", value).items():
-            if key == "$ref":
-                yield inner
-            else:
-                yield from refs(inner)
-    elif isinstance(value, list):
-        for inner in cast("list[Json]", value):
-            yield from refs(inner)
-
-
-def schemas_in(value: Json) -> Iterator[Json]:
-    if isinstance(value, dict):
-        if "schema" in value:
-            yield value["schema"]
-        for inner in cast("Mapping[str, Json]", value).values():
-            yield from schemas_in(inner)
-    elif isinstance(value, list):
-        for inner in cast("list[Json]", value):
-            yield from schemas_in(inner)
+        members = cast("Mapping[str, Json]", value)
+        if name in members:
+            yield members[name]
+        value = list(members.values())
+    for inner in cast("list[Json]", value) if isinstance(value, list) else ():
+        yield from found(inner, name)
 
 
 def resolved(schema: Json) -> Json:
@@ -61,12 +49,12 @@ def test_the_document_is_one_of_openapi() -> None:
     assert re.fullmatch(r"3\.1\.\d+", DOCUMENT["openapi"])
     assert {"title", "version"} <= DOCUMENT["info"].keys()
     assert set(DOCUMENT) <= {"openapi", "info", "paths", "components", "security"}
-    for ref in refs(DOCUMENT):
+    for ref in found(DOCUMENT, "$ref"):
         assert ref.removeprefix("#/components/schemas/") in SCHEMAS, ref
     for name, schema in SCHEMAS.items():
         assert re.fullmatch(r"[a-zA-Z0-9._-]+", name)
         assert jsonschema_rs.meta.is_valid(resolved(schema)), name
-    for schema in schemas_in(DOCUMENT["paths"]):
+    for schema in found(DOCUMENT["paths"], "schema"):
         assert jsonschema_rs.meta.is_valid(resolved(schema))
     assert len({one["operationId"] for _, _, one in OPERATIONS}) == len(OPERATIONS)
     for path, method, one in OPERATIONS:
@@ -191,15 +179,13 @@ def test_no_request_meets_an_answer_outside_of_the_document(count: int) -> None:
 
         async def begin() -> tuple[Served, tuple[str, ...]]:
             served = await stack.enter_async_context(serving(MemoryJournal(), agents()))
-            made: list[str] = []
-            for task, agent, more in (
+            asked: Json = (
                 ("hello", "helper", {}),
                 ("the score of Alice", "helper", {}),
                 ("send a mail to bob@example.org", "mailer", {}),
                 ("the scores", "planner", {"steps": PLAN}),
-            ):
-                reply = await served.ask("POST", "/v1/runs", {"agent": agent, "task": task, **more})
-                made.append(reply.json["run_id"])
+            )
+            made = [await served.start(task, agent, **more) for task, agent, more in asked]
             return served, tuple(made)
 
         served, runs = runner.run(begin())

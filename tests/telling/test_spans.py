@@ -17,7 +17,7 @@ from surefoot.telemetry_names import SCHEMA_URL
 from surefoot.telling.export import otlp
 from surefoot.telling.span_records import MOST_BYTES, SpanRecord, nanoseconds, place_of
 from surefoot.telling.spans import Spans, spans_of
-from surefoot.testing.models import ScriptedModel, calls
+from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.testing.world import overall, plan, reflects
 from surefoot.tools.call import ToolFailed
 from surefoot.types.errors import ModelUnreachable
@@ -35,7 +35,7 @@ from surefoot.types.events import (
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
 from surefoot.types.plan import PlanStep
 from surefoot.types.plan_events import ProposalMade
-from surefoot.types.ports import Recorded
+from surefoot.types.ports import Recorded, Tool
 from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue
 
@@ -58,6 +58,13 @@ async def store() -> MemoryJournal:
 
 async def records_of(store: MemoryJournal, name: str) -> Sequence[Recorded]:
     return (await store.read_recorded(name))[0]
+
+
+async def records_made(*said: Scripted, tools: Sequence[Tool] = (), task: str | Task = "go") -> Sequence[Recorded]:
+    """The records of a run in which the model says this."""
+    store = MemoryJournal()
+    await Agent(ScriptedModel(said), tools, journal=store).run(task, run_id="r")
+    return await records_of(store, "r")
 
 
 def own(records: Sequence[Recorded]) -> Sequence[Event]:
@@ -190,9 +197,7 @@ async def test_a_call_that_was_under_way_when_others_took_over_is_broken_off() -
         """Add one."""
         return a + 1
 
-    made = MemoryJournal()
-    await Agent(ScriptedModel([calls(("add", {"a": 1})), "done"]), [add], journal=made).run("add", run_id="r")
-    events = [one.event for one in await records_of(made, "r")]
+    events = [one.event for one in await records_made(calls(("add", {"a": 1})), "done", tools=[add])]
     at = next(n for n, one in enumerate(events) if isinstance(one, CallStarted))
     again = replace(events[at], attempt=2)  # type: ignore[type-var]  # it is a dataclass
     told = [*events[: at + 1], DriverChanged("another", 2), again, *events[at + 1 :]]
@@ -214,17 +219,14 @@ async def test_a_run_that_waits_is_paused_and_the_run_of_an_agent_can_lie_under_
 
 
 async def test_steps_that_were_given_hold_what_is_done_in_them() -> None:
-    store = MemoryJournal()
-
     @tool(effect="read")
     async def look(q: str) -> str:
         """Look."""
         raise ToolFailed(f"no {q}")
 
     steps = (PlanStep("a", kind="agent", instruction="look"), PlanStep("b", tool_id="look", parameters={"q": "x"}))
-    agent = Agent(ScriptedModel([calls(("look", {"q": "y"})), "one"]), [look], journal=store)
-    await agent.run(Task("go", steps=steps), run_id="r")
-    spans = spans_of(await records_of(store, "r"))
+    task = Task("go", steps=steps)
+    spans = spans_of(await records_made(calls(("look", {"q": "y"})), "one", tools=[look], task=task))
     by_id = {span.span_id: span for span in spans}
     ways = ["/".join(way_of(span, by_id)) for span in spans]
     assert ways == [
@@ -240,18 +242,15 @@ async def test_steps_that_were_given_hold_what_is_done_in_them() -> None:
 
 
 async def test_text_that_is_not_valid_unicode_can_be_sent() -> None:
-    store = MemoryJournal()
-    await Agent(ScriptedModel(["done"]), journal=store).run("half \ud83d", run_id="r")
-    assert "half ?" in str(parsed(spans_of(await records_of(store, "r"), content=True)))
+    assert "half ?" in str(parsed(spans_of(await records_made("done", task="half \ud83d"), content=True)))
 
 
 async def test_a_failure_is_told_by_its_kind() -> None:
-    store = MemoryJournal()
-    await Agent(ScriptedModel([]), journal=store).run("go", run_id="r")
-    run, chat = spans_of(await records_of(store, "r"))
+    records = await records_made()
+    run, chat = spans_of(records)
     assert (run.failed, run.message, run.attributes["error.type"]) == (True, "", "bad_request")
     assert (chat.failed, chat.message, chat.attributes["error.type"]) == (True, "", "bad_request")
-    _, chat = spans_of(await records_of(store, "r"), content=True)
+    _, chat = spans_of(records, content=True)
     assert "at its end" in chat.message
 
 
@@ -303,15 +302,12 @@ async def test_no_word_that_somebody_wrote_is_told_unless_it_is_asked_for() -> N
 
 
 async def test_a_text_is_told_up_to_a_limit() -> None:
-    store = MemoryJournal()
-
     @tool(effect="read")
     async def look() -> str:
         """Look."""
         return "ä" * 10_000
 
-    await Agent(ScriptedModel([calls(("look", {})), "done"]), [look], journal=store).run("go", run_id="r")
-    spans = spans_of(await records_of(store, "r"), content=True)
+    spans = spans_of(await records_made(calls(("look", {})), "done", tools=[look]), content=True)
     result = str(named(spans, "execute_tool")[0].attributes["gen_ai.tool.call.result"])
     assert len(result.encode()) <= MOST_BYTES + len("…".encode())
     assert result.startswith("ää")

@@ -104,9 +104,7 @@ KINDS: Mapping[str, Kind] = {
     "too_large": Kind(413, "The request is too large", "Send less, or start the server with higher limits."),
     "not_json": Kind(415, "The body must be JSON", "Send the body with `Content-Type: application/json`."),
     "wrong_host": Kind(
-        421,
-        "Unknown host name",
-        "Use the address that it printed at its start, or start it with --host-name NAME.",
+        421, "Unknown host name", "Use the address that it printed at its start, or start it with --host-name NAME."
     ),
     "invalid": Kind(422, "The request is not valid", "Fix what `faults` lists; see `/openapi.json`."),
     "agent_unknown": Kind(422, "No such agent", "`GET /v1/agents` lists the agents that are served."),

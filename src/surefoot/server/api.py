@@ -264,10 +264,7 @@ def _operation(one: Endpoint, path: str, schemas: Schemas) -> Json:
         "summary": (one.handle.__doc__ or "").partition("\n")[0].rstrip("."),
         "operationId": one.handle.__name__,
         "parameters": [*parameters, *([_KEY_HEADER] if one.method == "POST" else [])],
-        "responses": {
-            **{str(status): _good(gives, schemas) for status, gives in one.gives.items()},
-            **_problems(one),
-        },
+        "responses": {**{str(status): _good(gives, schemas) for status, gives in one.gives.items()}, **_problems(one)},
     }
     if one.rights:
         told["description"] = f"Needs the right {' or '.join(one.rights)}."

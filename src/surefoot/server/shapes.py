@@ -247,8 +247,7 @@ Verified = TypedDict("Verified", {"records": int, "chain": str, "replay": Litera
 Compared = TypedDict("Compared", {"a": RunSummary, "b": RunSummary, "shared": int, "pairs": list[Pair]})
 ToolTold = TypedDict("ToolTold", {"name": str, "effect": str, "description": str})
 AgentTold = TypedDict(
-    "AgentTold",
-    {"name": str, "description": str, "reasoner": str, "models": dict[str, str], "tools": list[ToolTold]},
+    "AgentTold", {"name": str, "description": str, "reasoner": str, "models": dict[str, str], "tools": list[ToolTold]}
 )
 Agents = TypedDict("Agents", {"agents": list[AgentTold], "drives": int})
 Spent = TypedDict(

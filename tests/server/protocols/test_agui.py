@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("ag_ui", reason="needs the extra agui")
 
 from sequence import Client
+from server_agents import PLAN
 from server_world import LIMIT_S, Reply, Served, serving, token_of
 
 from surefoot import Agent, MemoryJournal
@@ -179,13 +180,8 @@ async def test_a_doubt_is_settled_and_a_plan_is_signed(served: Served) -> None:
     done = answering("r2", question, decision="done", result="paid", **bound(question))
     second, _ = await asked(served, done)
     assert second.results == {f"{run}:1.0": "paid"}
-    body = {"agent": "planner", "task": "the scores", "steps": [{"step_id": "one", "tool_id": "score",
-            "parameters": {"name": "Alice"}}]}  # fmt: skip
-    plan = (await served.ask("POST", "/v1/runs", body)).json["run_id"]
-    async with asyncio.timeout(LIMIT_S):
-        while not (waiting := (await served.get(f"/v1/runs/{plan}"))["waiting"]):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-    assert waiting[0]["about"] == "plan"
+    plan, waiting = await served.asks("the scores", "planner", steps=PLAN)
+    assert waiting["about"] == "plan"
     place = (await served.get(f"/v1/runs/{plan}"))["events"]
     signed, _ = await asked(
         served, answering("r9", {"id": f"{plan}:{place}:plan"}, decision="approved", version=1), "planner"
