@@ -686,7 +686,7 @@ async def test_a_guarded_run_is_played_on_another_day(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["plan", "agent"])
 def test_plans_and_agents_that_are_asked_play_from_a_cassette(tmp_path: Path, kind: str) -> None:
     @tool(effect="read")
-    def add(a: int) -> int:
+    async def add(a: int) -> int:
         """Add one."""
         return a + 1
 
