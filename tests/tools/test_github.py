@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -23,7 +23,6 @@ from surefoot.types.tools import ToolResult
 pytestmark = pytest.mark.anyio
 Call = Callable[..., Awaitable[ToolResult]]
 TOKEN = "ghp_0123456789abcdef"
-LIMIT = "The rate limit of 127.0.0.1 is reached"
 
 
 def comment(text: str) -> dict[str, object]:
@@ -113,12 +112,6 @@ async def test_a_pull_request_without_comments_is_one_request(hub: Hub, call: Ca
     assert hub.paths == ["/repos/acme/logs/pulls/4"]
 
 
-async def test_an_issue_that_is_a_pull_request_says_so(hub: Hub, call: Call) -> None:
-    hub.answers["/repos/acme/logs/issues/3"] = {**ISSUE, "pull_request": {}, "draft": True, "comments": 0}
-    told = (await call(tools(hub)[0], number="3")).content
-    assert "It is a pull request.\nState: open, draft" in told
-
-
 @cases("tools/github")
 async def test_a_reference_is_taken_as_extraction_writes_it(hub: Hub, call: Call, reference: str, path: str) -> None:
     assert (await call(tools(hub)[0], number=reference)).is_error
@@ -137,6 +130,25 @@ async def test_what_is_no_reference_is_refused_before_any_request(hub: Hub, call
     assert hub.asked == []
 
 
+Answered = tuple[int, Mapping[str, str], str]
+
+
+@cases("tools/github")
+async def test_what_is_told_of_an_answer(
+    hub: Hub, call: Call, *, issue: Mapping[str, object] | None, answer: Answered | None, comments: Answered | None,
+    token: str, is_error: bool, infrastructure: bool, told: Sequence[str],
+) -> None:  # fmt: skip
+    path = "/repos/acme/logs/issues/3"
+    hub.answers[path] = {**ISSUE, **(issue or {})}
+    for place, given in ((path, answer), (f"{path}/comments", comments)):
+        if given is not None:
+            status, headers, text = given
+            hub.answers[place] = web.Response(status=status, headers=headers, body=text.encode("latin-1"))
+    result = await call(tools(hub, token=token)[0], number="3")
+    assert (result.is_error, result.infrastructure) == (is_error, infrastructure)
+    assert not [text for text in told if text not in result.content], result.content
+
+
 class TestBounds:
     async def test_a_long_issue_is_cut_and_says_so(self, hub: Hub, call: Call) -> None:
         hub.answers["/repos/acme/logs/issues/3"] = {**ISSUE, "title": "t" * 900, "body": "b" * 60_000, "comments": 25}
@@ -152,49 +164,16 @@ class TestBounds:
         hub.answers["/repos/acme/logs/issues/3"] = {**ISSUE, "body": "b" * 3_000_000}
         assert "more than 2097152 bytes" in (await call(tools(hub)[0], number="3")).content
 
-    async def test_text_that_cannot_be_written_is_mended(self, hub: Hub, call: Call) -> None:
-        hub.answers["/repos/acme/logs/issues/3"] = {**ISSUE, "body": "a\0b\ud800c", "comments": 0}
-        assert (await call(tools(hub)[0], number="3")).content.endswith("\n\nab?c")
-
-    async def test_comments_that_fail_do_not_take_the_issue_with_them(self, hub: Hub, call: Call) -> None:
-        hub.answers["/repos/acme/logs/issues/3/comments"] = web.Response(status=502)
-        result = await call(tools(hub)[0], number="3")
-        assert not result.is_error
-        assert "It holds nothing." in result.content
-        assert "(its comments could not be read: 127.0.0.1 answered 502" in result.content
-
 
 class TestFailures:
-    async def failed(self, hub: Hub, call: Call, response: object, token: str = "") -> tuple[str, bool]:
-        hub.answers["/repos/acme/logs/issues/3"] = response
-        result = await call(tools(hub, token=token)[0], number="3")
-        assert result.kind == "error"
-        return result.content, result.infrastructure
-
     async def test_what_is_not_there_is_named(self, hub: Hub, call: Call) -> None:
         result = await call(tools(hub)[1], number="other/repo#9")
         told = "There is no pull request other/repo#9, or it may not be read without a token."
         assert result == ToolResult(told, kind="error", error="parameter:404")
 
-    @cases("tools/github")
-    async def test_a_refusal_says_what_it_is_and_when_to_ask_again(
-        self, hub: Hub, call: Call, *, status: int, left: str, token: str, told: str
-    ) -> None:
-        headers = {"X-RateLimit-Remaining": left[:2].strip(), "X-RateLimit-Reset": "1714557600"}
-        headers |= {"Retry-After": "60"} if left.endswith("wait") else {}
-        text = "You have exceeded a secondary rate limit." if left == "more" else ""
-        response = web.Response(status=status, headers=headers, text=text)
-        assert await self.failed(hub, call, response, token) == (told, LIMIT in told or status == 503)
-
-    @pytest.mark.parametrize("text", ["<p>Sign in", "", "[" * 100_000, '{"title": "x"', "\xff"])
-    async def test_what_is_no_json_is_told(self, hub: Hub, call: Call, text: str) -> None:
-        told, infrastructure = await self.failed(hub, call, web.Response(body=text.encode("latin-1")))
-        assert "did not answer with JSON for issue acme/logs#3" in told
-        assert not infrastructure
-
-    @pytest.mark.parametrize("value", [[], {}, {"title": None}, "text", 3])
-    async def test_json_of_another_shape_is_told(self, hub: Hub, call: Call, value: object) -> None:
-        assert "did not answer with JSON of GitHub" in (await self.failed(hub, call, web.json_response(value)))[0]
+    async def test_nesting_without_end_is_no_json(self, hub: Hub, call: Call) -> None:
+        hub.answers["/repos/acme/logs/issues/3"] = web.Response(text="[" * 100_000)
+        assert "did not answer with JSON for issue acme/logs#3" in (await call(tools(hub)[0], number="3")).content
 
     async def test_no_answer_in_time_and_nobody_there(self, hub: Hub, call: Call) -> None:
         hub.answers["/repos/acme/logs/issues/3"] = "never"
