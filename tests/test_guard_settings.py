@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from records import events_of
 from surefoot import Agent, LoopConfig, ModelService, Task, tool
 from surefoot.journal.memory import MemoryJournal
 from surefoot.testing.models import ScriptedModel, calls
@@ -43,7 +44,7 @@ async def test_a_rule_knows_the_kind_of_the_step_that_runs(kind: str, is_refused
     run = await agent.run(
         Task("Look up the lake.", steps=(step, PlanStep("end", kind="response", instruction="Say it.")))
     )
-    judged = [r.event for r in (await store.read_recorded(run.id))[0] if isinstance(r.event, CallJudged)]
+    judged = [one for one in await events_of(store, run.id) if isinstance(one, CallJudged)]
     assert [isinstance(one.decision, Deny) and one.rule == "user_rules" for one in judged] == [is_refused]
 
 
@@ -56,7 +57,7 @@ async def test_cedar_knows_whose_runs_these_are() -> None:
             ScriptedModel([calls(("look", {"name": "lake"})), "done"]), tools=[look], journal=store, config=config
         )
         run = await agent.run("Look up the lake.")
-        (judged,) = [r.event for r in (await store.read_recorded(run.id))[0] if isinstance(r.event, CallJudged)]
+        (judged,) = [one for one in await events_of(store, run.id) if isinstance(one, CallJudged)]
         assert isinstance(judged.decision, Deny) == is_refused
 
 

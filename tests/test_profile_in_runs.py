@@ -48,8 +48,7 @@ async def test_a_hidden_tool_that_is_called_anyway_is_refused_and_never_runs(mod
     store = MemoryJournal()
     run = await Agent(model, [web_get, shell], config=PROFILE, journal=store).run("go")
     assert (run.status, ran) == ("completed", [])
-    records, _ = await store.read_recorded(run.id)
-    events = [record.event for record in records]
+    events = await events_of(store, run.id)
     judged = next(event for event in events if isinstance(event, CallJudged))
     assert (judged.rule, judged.decision.kind) == ("profile", "deny")
     selected = next(event for event in events if isinstance(event, ToolsSelected))
@@ -89,8 +88,7 @@ async def test_verified_tools_are_those_marked_or_pinned_as_they_are() -> None:
     store, model = MemoryJournal(), ScriptedModel(["done"])
     run = await Agent(model, [web_get, shell, marked], config=config, journal=store).run("go")
     assert run.status == "completed"
-    records, _ = await store.read_recorded(run.id)
-    selected = next(record.event for record in records if isinstance(record.event, ToolsSelected))
+    selected = next(one for one in await events_of(store, run.id) if isinstance(one, ToolsSelected))
     assert selected.visible == ("web_get", "marked", "read_result")
     assert selected.dropped == (("shell", "verified", "the tool has changed since it was pinned"),)
     assert selected.warnings == ("not verified, because changed since pinned: 'shell'",)

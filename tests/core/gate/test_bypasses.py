@@ -6,7 +6,7 @@ models that fail) in `tests/data/scenes/guard.jsonl`, for `tests/test_guard_runs
 
 from dataclasses import replace
 
-from gate_world import CONTACTS, PAY, PRIVATE, READ, SEND, Run
+from gate_world import PAY, READ, SEND, Run
 
 from surefoot.core.gate.record import question
 from surefoot.core.gate.rules import Asked, Word
@@ -74,36 +74,6 @@ def test_text_of_a_result_cannot_change_the_layout_of_a_question() -> None:
 
 def test_encoded_run_behind_more_addresses_than_are_looked_at_is_asked_about() -> None:
     held(Run(SENDS), SEND, to=ANN, subject="report", body=f"{ANN} " * 5_000 + EVIL)
-
-
-def test_a_confidential_result_goes_to_nobody_however_long_the_text_around_it() -> None:
-    run = Run(f"Send a summary to {ANN}.")
-    run.read(PRIVATE, {"text": "Diagnosis: acute something of the left spleen, patient number 12345678."}, name="x")
-    held(run, SEND, to=ANN, subject="summary", body="acute something of the left spleen")
-    held(run, SEND, to=ANN, subject="summary", body=f"{'a summary ' * 400} patient number 12345678")
-
-
-def test_crossed_runs_two_hundred_side_by_side_end_as_each_alone() -> None:
-    def learn(run: Run, number: int) -> None:
-        mails = (f"ann{at}@example.org" for at in (number, number + 1))
-        run.read(
-            CONTACTS, [{"name": name, "email": mail} for name, mail in zip(("Ann Smith", "Bo"), mails, strict=True)]
-        )
-
-    def asked(run: Run, number: int) -> list[tuple[object, ...]]:
-        return [run.judged(SEND, to=f"ann{at}@example.org", **REPORT) for at in (number, number + 1)]
-
-    def play(run: Run, number: int) -> list[tuple[object, ...]]:
-        learn(run, number)
-        return asked(run, number)
-
-    alone = [play(Run("Send the report to Ann Smith."), number) for number in range(200)]
-    runs = [Run("Send the report to Ann Smith.") for _ in range(200)]
-    for number, run in enumerate(runs):
-        learn(run, number)
-    together = [asked(run, number) for number, run in enumerate(runs)]
-    assert together == alone
-    assert [getattr(verdicts[0][0], "kind", "") for verdicts in together] == ["allow"] * 200
 
 
 def test_fail_open_a_policy_that_breaks_is_a_refusal() -> None:

@@ -17,7 +17,7 @@ from surefoot.core.gate.verdict import verdict_on
 from surefoot.core.guard.branches import commit_prompt, hypotheses_prompt
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.slices import request
-from surefoot.core.parse.frames import Frame, defused, in_one_line, plain, stripped
+from surefoot.core.parse.frames import Frame, defused, in_one_line, stripped
 from surefoot.core.state.plans import PlanRecord
 from surefoot.core.state.state import State
 from surefoot.core.state.turn import changed
@@ -218,13 +218,6 @@ def test_another_speaker_is_broken_in_chinese_in_lists_and_behind_any_line_end(l
     made = Frame("0123456789").cleaned(line)
     assert stripped(made) == stripped(line)
     assert re.search("(?:system|user|系统|用户|助手消息)\u200b", made)
-
-
-@pytest.mark.parametrize(
-    "line", ["操作系统：Linux", '{"用户": "小李"}', "the user-system: x", "- a system of: x", "系统很好"]
-)
-def test_what_speaks_for_nobody_stays(line: str) -> None:
-    assert plain(defused(line)) == line
 
 
 @pytest.mark.parametrize("mark", ["[[end 0]]", "［［end 0］］", "[ [data 0 from x]]", "[\n[end 0]]"])

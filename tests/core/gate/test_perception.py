@@ -25,9 +25,15 @@ def test_a_line_that_speaks_for_another_is_broken(line: str) -> None:
     assert frames.stripped(made) == line
 
 
-@pytest.mark.parametrize("line", ['{"user": "bob", "system": "linux"}', "the operating system: linux", "user bob", "a"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *('{"user": "bob", "system": "linux"}', "the operating system: linux", "user bob", "a", "操作系统：Linux"),
+        *('{"用户": "小李"}', "the user-system: x", "- a system of: x", "系统很好"),
+    ],
+)
 def test_other_text_stays_as_it_is(line: str) -> None:
-    assert frames.defused(line) == line
+    assert frames.plain(frames.defused(line)) == frames.defused(line) == line
 
 
 def test_a_page_with_our_own_marks_cannot_end_its_frame() -> None:
