@@ -139,7 +139,7 @@ class Guess:
 
 
 def guess(spec: ToolSpec, guess: Literal["own", "all", "none"] = "own") -> Guess:
-    """The effect of a tool: declared, or guessed of its name. A pure function of both.
+    """The effect of a tool: declared, or guessed of its name.
 
     An external tool's name never makes it a read, unless `guess` is "all"; an effect that annotations have raised stays
     raised. To ask an agent changes nothing: its own calls are judged, each by the same words.

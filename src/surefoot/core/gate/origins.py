@@ -20,10 +20,8 @@ from surefoot.core.text.look import (
     holds,
     holds_token,
     is_chinese,
-    is_twin,
     normal_text,
     place_in,
-    without_accents,
 )
 from surefoot.core.text.records import Atom, index_of, sentence_around
 from surefoot.core.text.words import dates_of, day_number, late, phrase, same_day, word_set, words
@@ -200,15 +198,6 @@ def traced(known: Known, evidence: Evidence) -> Evidence:
         if any(holds(norm.partition(":")[2], text) for norm in source.index.atoms):
             return replace(found, form="atom")
     return evidence
-
-
-def twin_of(known: Known, leaf: Leaf) -> str:
-    """The entity of the user's words that the value is drawn like without being it; "" when there is none."""
-    shown, is_name = str(leaf.value), leaf.kind == "text"
-    for one in known.words.anchor.entities:  # "Zurich" is a way to spell "Zürich"
-        if is_twin(shown, one.text) and not (is_name and without_accents(shown) == without_accents(one.text)):
-            return one.text
-    return ""
 
 
 def having_read(

@@ -169,14 +169,16 @@ class GateRecord:
         return replace(grounds, evidence=evidence, shown=shown)
 
 
-_ON_YES: Mapping[str | None, str] = {
-    "read": "reads through",
-    "write": "changes something through",
-    "communicate": "sends something to somebody through",
-    "transact": "pays, books or orders through",
-    "delete": "deletes something through",
-    None: "calls",
+DOING: Mapping[str | None, tuple[str, str]] = {
+    "read": ("read anything", "reads through"),
+    "write": ("change anything", "changes something through"),
+    "communicate": ("send anything to anybody", "sends something to somebody through"),
+    "transact": ("pay, book or order anything", "pays, books or orders through"),
+    "delete": ("delete anything", "deletes something through"),
+    None: ("do this", "calls"),
 }
+"""An effect in words: what was not asked for, and what a yes does with a tool."""
+
 _WHERE = {"atom": "stands in a field of the result of", "prose": "stands in the running text of the result of"}
 _WHY: Mapping[str, str] = {
     "untrusted": "not in your words, and nothing that you named holds it as a field",
@@ -222,7 +224,7 @@ def question(spec: ToolSpec, reason: str, grounds: Grounds, others: Sequence[Evi
     where = f" (server {in_full(spec.server)})" if spec.server else ""
     parties = [in_full(e.value) for e in (*grounds.evidence, *others) if e.role in ("destination", "amount")]
     to = f": {', '.join(dict.fromkeys(parties))}" if parties else ""
-    on_yes = f"On yes, this run {_ON_YES[effect]} the tool {in_full(spec.name)}{where}{to}"
+    on_yes = f"On yes, this run {DOING[effect][1]} the tool {in_full(spec.name)}{where}{to}"
     odd = tuple(_odd(e) for e in grounds.evidence)
     paths = {e.path for e in grounds.evidence}
     rest = tuple((e.path, in_full(e.value), e.origin) for e in others if e.path not in paths)

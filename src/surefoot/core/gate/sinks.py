@@ -11,11 +11,11 @@ from functools import cache
 from typing import cast
 
 from surefoot.core.gate.effects import Guess, bare_name, guess
-from surefoot.core.gate.origins import GOOD, evidence_of, twin_of
+from surefoot.core.gate.origins import GOOD, evidence_of
 from surefoot.core.gate.roles import Leaf, currencies_in, is_sensitive, leaves_of, schema_at
 from surefoot.core.gate.slots import Use
 from surefoot.core.gate.sources import Known, Source
-from surefoot.core.text.look import holds, is_chinese, normal_text
+from surefoot.core.text.look import holds, is_chinese, is_twin, normal_text, without_accents
 from surefoot.core.text.values import MOST_TOKENS, hard_tokens, has_user_info, norm_of
 from surefoot.core.text.words import entries, late, pattern, phrase, stem, stems, stems_of, stems_of_name, table
 from surefoot.types.dataclass import dataclass, replace
@@ -76,9 +76,11 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
     for leaf in leaves:
         evidence = evidence_of(known, spec, leaf, use)
         found.append(evidence)
-        if twin := twin_of(known, leaf):
+        shown, is_name = str(leaf.value), leaf.kind == "text"  # "Zurich" is a way to spell "Zürich"
+        drawn = (one.text for one in known.words.anchor.entities if is_twin(shown, one.text))
+        if twin := next((t for t in drawn if not is_name or without_accents(shown) != without_accents(t)), ""):
             twins.append(replace(evidence, nearest=twin, note="drawn like it, but other characters"))
-        elif leaf.kind == "url" and evidence.origin not in GOOD and has_user_info(str(leaf.value)):
+        elif leaf.kind == "url" and evidence.origin not in GOOD and has_user_info(shown):
             twins.append(replace(evidence, note="a name before the host makes it look like another's"))
         if effect.effect == "read":
             why = _leaves_the_house(known, spec, effect, leaf, evidence) if known.config.fetch == "ask" else ""

@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.origins import GOOD, evidence_of, is_of_user, traced
-from surefoot.core.gate.record import Started, amounts_of, moved_by, sums_in
+from surefoot.core.gate.record import DOING, Started, amounts_of, moved_by, sums_in
 from surefoot.core.gate.roles import Leaf, as_meant, leaves_of
 from surefoot.core.gate.rules import Asked, Policy, Word, cedar, limits, standing_for, user_rules
 from surefoot.core.gate.sinks import aimed, quotes
@@ -22,19 +22,10 @@ from surefoot.core.text.look import holds, in_full, normal_text
 from surefoot.core.text.values import hard_tokens
 from surefoot.types.guard import EFFECT_OF, Evidence, Grounds, GuardConfig
 from surefoot.types.outcomes import Allow, Ask, Decision, Deny
-from surefoot.types.tools import Effect, ToolSpec
+from surefoot.types.tools import ToolSpec
 
 _LONGEST_KEPT = 2_000
 """Characters of a value that stand beside the verdict on a call of which nobody is asked."""
-
-_DOING: Mapping[Effect | None, str] = {
-    "read": "read anything",
-    "write": "change anything",
-    "communicate": "send anything to anybody",
-    "transact": "pay, book or order anything",
-    "delete": "delete anything",
-    None: "do this",
-}
 
 
 def digest_of(spec: ToolSpec, arguments: Mapping[str, object]) -> str:
@@ -74,7 +65,7 @@ def intent(call: Asked) -> Sequence[Word]:
     found = limits(call)
     if _is_asked_for(call):
         return found
-    doing = _DOING[call.aim.effect.effect]
+    doing, _ = DOING[call.aim.effect.effect]
     said = f"the user did not ask to {doing}; finish what was asked, or ask the user"
     return (*found, Word("intent", "ask", said, f"you did not ask to {doing}"))
 

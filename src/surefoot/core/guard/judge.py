@@ -80,10 +80,8 @@ def no_finish_before_results(state: State, call: Call) -> Decision:
 
 def answer_of_finish(arguments: Mapping[str, object]) -> str:
     """The answer that a finish tool is called with: its only text, or all of its arguments as JSON."""
-    values = list(arguments.values())
-    if len(values) == 1 and isinstance(values[0], str):
-        return values[0]
-    return json_text(arguments) if arguments else ""
+    only = next(iter(arguments.values())) if len(arguments) == 1 else None
+    return only if isinstance(only, str) else json_text(arguments) if arguments else ""
 
 
 def stuck(state: State, call: Call) -> Decision:

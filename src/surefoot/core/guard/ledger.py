@@ -119,7 +119,7 @@ def _with_what_was_read(anchor: IntentAnchor, before: IntentAnchor) -> IntentAnc
 
 
 def words_of(state: State, *, of_run: bool = False) -> str:
-    """The user's words: all tasks of the conversation, or `of_run`, and what a person has said of unsigned plans.
+    """The user's words, or `of_run` those which alone ask for anything: tasks, and what was said of unsigned plans.
 
     Of the run of an agent, those of the outer run: what a model has handed over is nobody's word.
     """

@@ -216,15 +216,8 @@ _SHORTEST = 4
 """Letters below which a word has no endings."""
 _KEPT = frozenset({"always", "lens", "news", "series", "species"})
 """Words that without an ending would meet another of quite another meaning."""
-_ENDINGS = {
-    "t": (("ement", 3), ("ment", 3)),
-    "n": (("ion", 3),),
-    "g": (("ing", 3),),
-    "d": (("ed", 3),),
-    "y": (("edly", 3), ("ly", 3)),
-    "r": (("er", 4), ("or", 4)),
-}
-"""By their last letter: an ending, and the letters that must be left. The first that fits is taken off."""
+_ENDINGS = (("ement", 3), ("ment", 3), ("ion", 3), ("ing", 3), ("ed", 3), ("edly", 3), ("ly", 3), ("er", 4), ("or", 4))
+"""Endings, and the letters that must be left. The first that fits is taken off."""
 _LONG = 7
 """Letters from which a final `at` is an ending: calculat(e, ion, or) and calcul, but not creat(e)."""
 
@@ -298,7 +291,7 @@ def stem(word: str) -> str:
         word = word[:-2]
     elif word[-1] == "s" and not word.endswith(("ss", "us", "is")):
         word = word[:-1]
-    for ending, left in _ENDINGS.get(word[-1], ()):
+    for ending, left in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= left:
             word = word[: -len(ending)]
             if len(word) >= _SHORTEST and word[-1] == word[-2] and word[-1] not in "lsz":

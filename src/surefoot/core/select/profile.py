@@ -31,18 +31,12 @@ _SHOWS_NOTHING = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u18
 """Letters and marks that are counted as printable and show nothing: fillers, joiners, variation selectors."""
 
 _SYSTEMS: dict[str, frozenset[str]] = {
-    "CJK": frozenset({"Chinese", "Japanese", "Korean"}),
-    "IDEOGRAPHIC": frozenset({"Chinese", "Japanese", "Korean"}),
+    **dict.fromkeys(("CJK", "IDEOGRAPHIC"), frozenset({"Chinese", "Japanese", "Korean"})),
+    **dict.fromkeys(("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"), frozenset({"Japanese"})),
     "BOPOMOFO": frozenset({"Chinese"}),
-    "HIRAGANA": frozenset({"Japanese"}),
-    "KATAKANA": frozenset({"Japanese"}),
-    "KATAKANA-HIRAGANA": frozenset({"Japanese"}),
     "HANGUL": frozenset({"Korean"}),
 }
-"""First word of a letter's name in Unicode -> the ways of writing that it belongs to, where these are not that word.
-
-Ways of writing that use several scripts count as one, as Unicode counts them.
-"""
+"""First word of a letter's name in Unicode -> the ways of writing, of several scripts, that it belongs to."""
 
 _CLAIM = "[verified]"
 """What a description says when its author holds the tool for verified."""
