@@ -126,6 +126,11 @@ def test_a_message_to_somebody_is_forbidden(words: str) -> None:
 
 
 @cases("gate/read_words")
+def test_which_effects_are_forbidden(words: str, effects: set[str]) -> None:
+    assert {one.condition.effect for one in constraints(words)} == effects
+
+
+@cases("gate/read_words")
 def test_who_is_left_out_gets_nothing(words: str) -> None:
     report = {"subject": "report", "body": "the report"}
     decisions = [Run(words).judged(SEND, to=[to], **report)[0] for to in ("ann@x.example", "bob@y.example")]
