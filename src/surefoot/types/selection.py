@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from surefoot.types import settings
 from surefoot.types.dataclass import dataclass
+from surefoot.types.settings import Settings, check_known, choice, flag, or_none, pairs_of, setting, texts, whole
 
 TrustDescription = Literal["local", "all", "none"]
 ProfileStage = Literal["registration", "include", "exclude", "verified", "cap", "pin", "lookalike"]
@@ -21,7 +21,7 @@ _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
-class ToolProfile(settings.Settings):
+class ToolProfile(Settings):
     """Which tools of a catalogue a run may see and call. Source: spec/primitives.md, section 1.
 
     `include` and `exclude` are globs: `*` is any run of characters, `?` exactly one, everything else stands for itself.
@@ -33,26 +33,24 @@ class ToolProfile(settings.Settings):
     Lists are kept as tuples. Raises `ConfigError` for a value that cannot be meant, also for a misspelt field.
     """
 
-    include: Sequence[str] = settings.setting(
-        (), settings.texts, "globs of the tools to offer; none: every tool", option="--include"
+    include: Sequence[str] = setting((), texts, "globs of the tools to offer; none: every tool", option="--include")
+    exclude: Sequence[str] = setting(
+        (), texts, "globs of the tools not to offer; overrides `include`", option="--exclude"
     )
-    exclude: Sequence[str] = settings.setting(
-        (), settings.texts, "globs of the tools not to offer; overrides `include`", option="--exclude"
+    max_tools: int | None = setting(
+        None, or_none(whole(0), "no cap"), "the most tools to offer; 0: none", option="--max-tools"
     )
-    max_tools: int | None = settings.setting(
-        None, settings.or_none(settings.whole(0), "no cap"), "the most tools to offer; 0: none", option="--max-tools"
-    )
-    require_verified: bool = settings.setting(False, settings.flag, "verified tools only", option="--verified-only")
-    pinned: Sequence[str] = settings.setting((), settings.texts, "exact names that survive `max_tools`")
-    trust_description: TrustDescription = settings.setting(
+    require_verified: bool = setting(False, flag, "verified tools only", option="--verified-only")
+    pinned: Sequence[str] = setting((), texts, "exact names that survive `max_tools`")
+    trust_description: TrustDescription = setting(
         "local",
-        settings.choice("local", "all", "none"),
+        choice("local", "all", "none"),
         "whose own word `[verified]` counts: that of tools of this process; `all`; `none`",
         found=("none",),  # more would weaken `require_verified`, and so would `digests`
     )
-    digests: Mapping[str, str] = settings.setting(
+    digests: Mapping[str, str] = setting(
         dict[str, str],
-        settings.pairs_of(
+        pairs_of(
             lambda name, digest: (
                 isinstance(name, str) and isinstance(digest, str) and _DIGEST.fullmatch(digest) is not None
             ),
@@ -65,7 +63,7 @@ class ToolProfile(settings.Settings):
 
     def __new__(cls, *_values: object, **named: object) -> ToolProfile:
         """A misspelt field is a `ConfigError` also in Python, where it would be a `TypeError`."""
-        settings.check_known(cls, named)
+        check_known(cls, named)
         return object.__new__(cls)
 
     @classmethod
