@@ -180,10 +180,7 @@ class Forked:
 
 
 def command(
-    *arguments: str,
-    folder: Path | None = None,
-    environment: Mapping[str, str] = os.environ,
-    stdin: int | None = None,
+    *arguments: str, folder: Path | None = None, environment: Mapping[str, str] = os.environ, stdin: int | None = None
 ) -> Forked:
     """`surefoot` with these arguments."""
     return Forked(_COMMAND, *arguments, folder=folder, environment=environment, stdin=stdin)

@@ -21,15 +21,7 @@ from surefoot.journal.memory import store_of
 from surefoot.run import Opened, Out_co, Run, Stream, id_of, new_run_id, stream_of
 from surefoot.runtime.admission import Admission
 from surefoot.runtime.background import Held
-from surefoot.runtime.cast import (
-    ModelChoice,
-    ModelWrapper,
-    Thinking,
-    by_role,
-    cast_of,
-    chosen_templates,
-    judge_of,
-)
+from surefoot.runtime.cast import ModelChoice, ModelWrapper, Thinking, by_role, cast_of, chosen_templates, judge_of
 from surefoot.runtime.offers import Offers, bound_tools, known_of, selected_anew
 from surefoot.runtime.output import shape_of, with_shape
 from surefoot.runtime.pins import Pins
