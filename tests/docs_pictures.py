@@ -213,11 +213,8 @@ async def at_most_once() -> Sheet:
 async def pictures() -> dict[str, str]:
     """Each picture: the name of its file and its text."""
     records = await answered()
-    drawn: dict[str, Callable[[list[Recorded]], Sheet]] = {
-        "journal": journal,
-        "verify": verify,
-        "provenance": provenance,
-    }
+    drawn: dict[str, Callable[[list[Recorded]], Sheet]]
+    drawn = {"journal": journal, "verify": verify, "provenance": provenance}
     sheets = {name: draw(records) for name, draw in drawn.items()} | {"at-most-once": await at_most_once()}
     return {f"{name}.svg": sheet.svg() for name, sheet in sheets.items()}
 

@@ -98,11 +98,8 @@ def test_a_conversation_goes_on_in_another_agent(tmp_path: Path) -> None:
     said = [calls(("exam_score", {"name": "Alice"})), "90.", calls(("exam_score", {"name": "Bob"})), "81.", "Alice's."]
     model = ScriptedModel(said)
     runs = example("chat").talk(model, tmp_path / "runs.db")
-    assert [(run.id, run.answer) for run in runs] == [
-        ("scores-0001", "90."),
-        ("scores-0002", "81."),
-        ("scores-0003", "Alice's."),
-    ]
+    wanted = [("scores-0001", "90."), ("scores-0002", "81."), ("scores-0003", "Alice's.")]
+    assert [(run.id, run.answer) for run in runs] == wanted
     assert model.requests[-1].messages[: len(model.requests[-2].messages)] == model.requests[-2].messages
 
 

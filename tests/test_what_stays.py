@@ -53,13 +53,8 @@ async def test_the_question_of_a_conversation_stays_in_view_of_both_speakers() -
         said = [one for at in range(rounds) for one in (*looks(1, at), f"report {at} " + "word " * 60)]
         thinker = ScriptedModel([*told, "TASK_DONE"])
         actor = ScriptedModel([*said, "<deliverable>x</deliverable>\nTASK_DONE"])
-        agent = Agent(
-            {"thinker": thinker, "actor": actor},
-            [look],
-            reasoner="dual",
-            journal=store,
-            config=LoopConfig(context_tokens=2600),
-        )
+        both, config = {"thinker": thinker, "actor": actor}, LoopConfig(context_tokens=2600)
+        agent = Agent(both, [look], reasoner="dual", journal=store, config=config)
         history = {"history": await agent.run(question, **history)}
         assert all((*shown(thinker, question), *shown(actor, question)))
 

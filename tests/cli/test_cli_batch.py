@@ -21,17 +21,11 @@ def test_each_row_has_its_answer_and_what_failed_is_tried_again(surefoot: Comman
         done = surefoot("batch", *said, "--out", "out.csv", "--no-tools")
         assert (done.code, done.out) == (3, "")
         assert "2 rows of 3 completed; written to out.csv\n`surefoot show RUN` says what" in done.err
-        assert [asked(body) for body in chat.bodies] == [
-            "Greet Ann from Oslo.",
-            "Greet 小王 from 北京.",
-            "Greet Bob from Rome.",
-        ]
+        wanted = ["Greet Ann from Oslo.", "Greet 小王 from 北京.", "Greet Bob from Rome."]
+        assert [asked(body) for body in chat.bodies] == wanted
         rows = list(csv.DictReader((tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()))
-        assert [(row["name"], row["status"], row["answer"]) for row in rows] == [
-            ("Ann", "completed", "Hi Ann"),
-            ("小王", "completed", "你好"),
-            ("Bob", "failed", ""),
-        ]
+        came = [("Ann", "completed", "Hi Ann"), ("小王", "completed", "你好"), ("Bob", "failed", "")]
+        assert [(row["name"], row["status"], row["answer"]) for row in rows] == came
         chat.script.append(says("Ciao Bob"))
         again = surefoot("batch", *said, "--out", "out.jsonl", "--no-tools")
         assert (again.code, len(chat.bodies), "surefoot show" in again.err) == (0, 4, False)

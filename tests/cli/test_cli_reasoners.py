@@ -68,12 +68,8 @@ def test_json_has_all_of_the_answer_its_parts_and_the_models_by_role(surefoot: C
     done = dual_run(surefoot, "--json")
     run = cast("Json", done.json_lines[-1]["run"])
     assert run["answer"] == BODY
-    assert run["deliverable"] == {
-        "task_objective": "Alice's score",
-        "task_context": "",
-        "key_reasoning_points": "",
-        "final_output": "Alice has 90.",
-    }
+    parts = {"task_objective": "Alice's score", "task_context": "", "key_reasoning_points": ""}
+    assert run["deliverable"] == {**parts, "final_output": "Alice has 90."}
     assert (run["reasoner"], run["rounds"], done.err) == ("dual", 2, "")
     assert set(cast("Json", run["models"])) == {"thinker", "actor"}
 
@@ -132,16 +128,14 @@ def test_which_model_plays_which_role_and_at_which_address(case: Mapping[str, An
     """Of a run of two models, as its journal and perhaps an earlier recipe have them."""
     earlier = {role: Chosen(*one) for role, one in case.get("earlier", {}).items()}
     speakers = {**DUAL.speakers, "actor": SpeakerState(case.get("actor", "vllm:a"), "native", "native", {})}
-    given = (
-        Options(**case["options"]),
-        Recipe(earlier, ".", ()) if earlier else None,
-        replace(DUAL, speakers=speakers),
-    )
+    kept, state = Recipe(earlier, ".", ()) if earlier else None, replace(DUAL, speakers=speakers)
     if "refused" in case:
         with pytest.raises(UsageError, match=case["refused"]):
-            recipe_from(*given)
+            recipe_from(Options(**case["options"]), kept, state)
     else:
-        assert recipe_from(*given).models == {role: Chosen(*one) for role, one in case["models"].items()}
+        assert recipe_from(Options(**case["options"]), kept, state).models == {
+            role: Chosen(*one) for role, one in case["models"].items()
+        }
 
 
 def test_a_model_that_plays_both_roles_is_there_once() -> None:
