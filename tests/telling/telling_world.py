@@ -6,10 +6,11 @@ from functools import cache
 
 from desk import BILL, MINE, READ_BILL, Desk, pay
 from random_plans import Driver, Setting, World
+from records import turns
 from surefoot import Agent, LoopConfig, MemoryJournal, Task, tool
-from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.events import DoubtSettled, Event
-from surefoot.types.messages import ModelMessage, ModelRequest
+from surefoot.types.messages import ModelMessage
 from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.ports import Recorded
 from surefoot.types.progress import LimitAction, StepIterationConfig
@@ -48,13 +49,6 @@ async def fail(at: str) -> str:
     raise ValueError(f"no {at}")
 
 
-def _turns(*said: Scripted) -> FunctionModel:
-    def reply(request: ModelRequest) -> Scripted:
-        return said[min(sum(message.role == "assistant" for message in request.messages), len(said) - 1)]
-
-    return FunctionModel(reply)
-
-
 MAIL = calls(("send_mail", {"to": "小明@example.org", "body": HOSTILE.replace("\ud800", "")}))
 
 
@@ -65,19 +59,19 @@ async def _asking() -> dict[str, tuple[Recorded, ...]]:
     desk = Desk(READ_BILL, calls(pay(MINE)), "paid", store=store)
     made["a value"] = await _kept(store, (await desk.agent.run(BILL)).id)
     for name, agent in {
-        "approval": Agent(_turns(MAIL, "done"), tools=[send_mail], journal=store),
+        "approval": Agent(turns(MAIL, "done"), tools=[send_mail], journal=store),
         "two calls": Agent(
-            _turns(calls(("send_mail", {"to": "a"}), ("send_mail", {"to": "b"})), "done"),
+            turns(calls(("send_mail", {"to": "a"}), ("send_mail", {"to": "b"})), "done"),
             tools=[send_mail],
             journal=store,
         ),
         "inside": Agent(
-            _turns(calls(("clerk", {"task": "Send it"})), "done"),
-            tools=[Agent(_turns(MAIL, "sent"), tools=[send_mail]).as_tool("clerk", "Does the mail.")],
+            turns(calls(("clerk", {"task": "Send it"})), "done"),
+            tools=[Agent(turns(MAIL, "sent"), tools=[send_mail]).as_tool("clerk", "Does the mail.")],
             journal=store,
         ),
         "a limit": Agent(
-            _turns(calls(("fail", {"at": "x"}))),
+            turns(calls(("fail", {"at": "x"}))),
             tools=[fail],
             journal=store,
             config=LoopConfig(step_iteration=StepIterationConfig(on_limit_reached=LimitAction.Escalate)),
@@ -87,10 +81,10 @@ async def _asking() -> dict[str, tuple[Recorded, ...]]:
     made["of inside"] = await _kept(store, "inside.1.0")
     steps = (PlanStep("a", tool_id="look", parameters={"at": "x"}), PlanStep("b", kind="response", instruction="Tell"))
     config = LoopConfig(plan=PlanConfig(approve_plan="first"))
-    agent = Agent(_turns("told"), tools=[look], reasoner="plan", config=config, journal=store)
+    agent = Agent(turns("told"), tools=[look], reasoner="plan", config=config, journal=store)
     made["a plan"] = await _kept(store, (await agent.run(Task("Look.", steps=steps), run_id="plan")).id)
     steps = (PlanStep("a", tool_id="send_mail", parameters={"to": "Ann"}),)
-    agent = Agent(_turns("told"), tools=[send_mail], reasoner="plan", journal=store)
+    agent = Agent(turns("told"), tools=[send_mail], reasoner="plan", journal=store)
     made["a step"] = await _kept(store, (await agent.run(Task("Look.", steps=steps), run_id="step")).id)
     return made
 

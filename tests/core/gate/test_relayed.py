@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 import pytest
 
+from records import turns
 from surefoot import Agent, AgentTool, MemoryJournal, tool
 from surefoot.telling.state import questions_of
 from surefoot.telling.tale import tale_of
-from surefoot.testing.models import FunctionModel, Scripted, calls
+from surefoot.testing.models import Scripted, calls
 from surefoot.types.events import CallJudged
-from surefoot.types.messages import ModelRequest
 from surefoot.types.ports import JournalStore
 from surefoot.types.task import Author, Task
 
@@ -48,12 +48,8 @@ LOOK = calls(("list_contacts", {}))
 
 def agent(*replies: Scripted, store: JournalStore | None = None, more: tuple[AgentTool, ...] = ()) -> Agent:
     """Its model says one thing after the other."""
-
-    def reply(request: ModelRequest) -> Scripted:
-        return replies[min(sum(one.role == "assistant" for one in request.messages), len(replies) - 1)]
-
     tools = [*more] if more else [send_mail, list_contacts, show_note]
-    return Agent(FunctionModel(reply), tools=tools, guard=True, journal=store or MemoryJournal())
+    return Agent(turns(*replies), tools=tools, guard=True, journal=store or MemoryJournal())
 
 
 async def asked(store: JournalStore, run_id: str) -> Mapping[str, str]:
