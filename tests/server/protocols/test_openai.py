@@ -40,29 +40,6 @@ def chunks(reply: Reply) -> list[Json]:
     return [json.loads(one.removeprefix("data: ")) for one in told if one.startswith("data: ")]
 
 
-async def test_agents_are_listed_as_models_to_who_sees_them() -> None:
-    async with serving(MemoryJournal(), agents(), drive=0) as served:
-        told = await served.get("/openai/v1/models")
-        assert told["object"] == "list"
-        assert {(one["id"], one["object"]) for one in told["data"]} == {(name, "model") for name in agents()}
-        assert (await served.get("/openai/v1/models", "narrow"))["data"] == []
-
-
-async def test_a_completion_is_a_run_and_its_answer(served: Served) -> None:
-    reply = await chat(served, said(("user", "the score of Alice")), temperature=0.2, user="x")
-    assert reply.status == 200, reply.body
-    told = reply.json
-    run = await served.get(f"/v1/runs/{reply.headers['X-Surefoot-Run']}")
-    assert (run["status"], run["task"], run["calls"]) == ("completed", "the score of Alice", 1)
-    assert (told["object"], told["model"]) == ("chat.completion", "helper")
-    (choice,) = told["choices"]
-    assert choice["message"] == {"role": "assistant", "content": "It is done.", "refusal": None}
-    assert choice["finish_reason"] == "stop"
-    spent = run["usage"]
-    assert told["usage"]["prompt_tokens"] == spent["input_tokens"] > 0
-    assert told["usage"]["total_tokens"] == spent["input_tokens"] + spent["output_tokens"]
-
-
 async def test_a_stream_gives_the_same_answer_in_chunks_and_usage_where_it_is_asked_for(served: Served) -> None:
     reply = await chat(served, said(("user", "the score of Alice")), stream=True)
     assert reply.headers["Content-Type"].startswith("text/event-stream")
@@ -165,10 +142,3 @@ async def test_a_completion_under_way_has_a_place_and_is_told_when_the_server_le
         reply = await asyncio.wait_for(waiting, LIMIT_S)
         told = chunks(reply)[-2]["choices"][0]["delta"] if stream else reply.json["choices"][0]["message"]
         assert told["content"] == f"The run has not ended yet: {served.url}/runs/{reply.headers['X-Surefoot-Run']}"
-
-
-async def test_a_key_gives_the_same_run_again(served: Served) -> None:
-    body, key = {"model": "helper", "messages": said(("user", "hello"))}, {"Idempotency-Key": "k"}
-    one, two = [await served.ask("POST", CHAT, body, headers=key) for _ in range(2)]
-    assert one.headers["X-Surefoot-Run"] == two.headers["X-Surefoot-Run"]
-    assert one.json == two.json
