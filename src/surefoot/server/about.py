@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from surefoot.agent import Agent
 from surefoot.core.state.roles import SOLO
 from surefoot.runtime.offers import bound_tools
-from surefoot.server.answers import TENANT, Problem, answer, own_version
+from surefoot.server.answers import Problem, answer, own_version
 from surefoot.server.api import Asked, problem_of
 from surefoot.server.auth import RIGHTS
 from surefoot.server.reads import run_of
@@ -68,7 +68,7 @@ def _models_of(agent: Agent) -> dict[str, str]:
 async def usage(asked: Asked[By, None]) -> Response:
     """Sum up what runs have used."""
     by, token = asked.query.by, asked.token
-    wanted = RunFilter(agents=token.only_agents, labels=(f"{TENANT}={token.tenant}",) if token.tenant else ())
+    wanted = RunFilter(agents=token.only_agents, labels=token.only_labels)
     groups = defaultdict[str, list[RunSummary]](list)
     cursor, is_whole = "", False
     while not is_whole:

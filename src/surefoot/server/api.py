@@ -103,7 +103,8 @@ class Endpoint:
             return problem_of(error).response(request.url.path)
 
     async def _check_request(self, request: Request, site: Site) -> Asked[Any, Any]:  # Any: as `query` and `body` say
-        token = site.keys.token_of(request.headers.get("authorization", ""), peer_of(request))
+        peer = request.client.host if request.client else ""
+        token = site.keys.token_of(request.headers.get("authorization", ""), peer)
         request.state.token = token.name
         site.pace.count(token.name)
         if self.rights and not token.rights.intersection(self.rights):
@@ -142,11 +143,6 @@ def problem_of(error: Exception) -> Problem:
             where = [f"{frame.filename}:{frame.lineno}" for frame in extract_tb(error.__traceback__)[-4:]]
             LOG.error("%s at %s", type(error).__name__, " < ".join(reversed(where)))  # its message could hold contents
             return Problem("internal", "an error that is a bug in surefoot")
-
-
-def peer_of(request: Request) -> str:
-    """The address that the connection comes from."""
-    return request.client.host if request.client else ""
 
 
 @cache

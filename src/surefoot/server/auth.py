@@ -61,6 +61,11 @@ class Token:
         """The agents that alone it sees; none where it sees all."""
         return () if ALL_AGENTS in self.agents else self.agents
 
+    @property
+    def only_labels(self) -> tuple[str, ...]:
+        """The labels of the runs that alone it sees; none where it sees those of all tenants."""
+        return (f"{TENANT}={self.tenant}",) if self.tenant else ()
+
     def sees_agent(self, name: str) -> bool:
         """Whether runs of that agent are its business; those of no agent are the business of who sees all."""
         return ALL_AGENTS in self.agents or name in self.agents

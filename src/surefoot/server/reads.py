@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from surefoot.core.loop.replay import replay
 from surefoot.journal.codec import encode
-from surefoot.server.answers import JSON_TYPE, STARTED_BY, TENANT, Problem, answer, dumped, own_version, run_json
+from surefoot.server.answers import JSON_TYPE, STARTED_BY, Problem, answer, dumped, own_version, run_json
 from surefoot.server.api import Asked
 from surefoot.server.shapes import Form, Moment, PlanMoment, Stretch, StretchOfRows, Two, Wanted
 from surefoot.server.sse import record_json
@@ -71,28 +71,21 @@ def check_reads(asked: Asked[Any, Any], run: RunSummary) -> None:
         raise Problem("forbidden", "reading a run that another token started needs the right `read`")
 
 
-def filter_of(asked: Asked[Any, Any], wanted: Wanted) -> RunFilter:
-    """What of a list is wanted, and may be seen."""
-    return RunFilter(
+async def list_runs(asked: Asked[Wanted, None]) -> Response:
+    """List runs, newest first."""
+    wanted, token, store = asked.query, asked.token, asked.site.store
+    labels = (one if "=" in one else one.replace(":", "=", 1) for one in wanted.label)
+    filter_ = RunFilter(
         status=wanted.status,
         agent=wanted.agent,
-        labels=(
-            *(one if "=" in one else one.replace(":", "=", 1) for one in wanted.label),
-            *((f"{TENANT}={asked.token.tenant}",) if asked.token.tenant else ()),
-        ),
+        labels=(*labels, *token.only_labels),
         q=wanted.q,
         waiting=wanted.waiting,
         since=wanted.since,
         until=wanted.until,
         parent=wanted.parent,
-        agents=asked.token.only_agents,
+        agents=token.only_agents,
     )
-
-
-async def list_runs(asked: Asked[Wanted, None]) -> Response:
-    """List runs, newest first."""
-    wanted, store = asked.query, asked.site.store
-    filter_ = filter_of(asked, wanted)
     page = await store.list(filter_, wanted.cursor, wanted.limit)
     told: dict[str, object] = {"runs": [run_json(run) for run in page.runs], "next": page.next or None}
     if wanted.count:

@@ -132,7 +132,7 @@ async def once(
     run_id = sha256(dumped([token.tenant, key])).hexdigest()[:24] if key else new_run_id()
     if key and (made := await _earlier_run(asked, run_id, request, what[1])):
         return made, True
-    waiting = RunFilter(status="queued", labels=(f"{TENANT}={token.tenant}",) if token.tenant else ())
+    waiting = RunFilter(status="queued", labels=token.only_labels)
     if await site.store.count(waiting, site.limits.queued) >= site.limits.queued:
         raise Problem("too_many_runs", f"{site.limits.queued:,} runs are queued already", retry_after_s=_RETRY_S)
     own = {STARTED_BY: token.name, **({TENANT: token.tenant} if token.tenant else {})}
