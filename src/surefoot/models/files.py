@@ -109,12 +109,10 @@ def cache_directory(
     """The user's directory for model files, as the platform has it. It need not exist yet."""
     home = home or Path.home()
     if platform == "win32":
-        local = environ.get("LOCALAPPDATA")
-        return (Path(local) if local else home / "AppData" / "Local") / "surefoot" / "models"
+        return Path(environ.get("LOCALAPPDATA") or home / "AppData" / "Local", "surefoot", "models")
     if platform == "darwin":
         return home / "Library" / "Caches" / "surefoot" / "models"
-    xdg = environ.get("XDG_CACHE_HOME")
-    return (Path(xdg) if xdg else home / ".cache") / "surefoot" / "models"
+    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache", "surefoot", "models")
 
 
 def weights_file(weights: Weights = QWEN_CODER, directory: Path | None = None) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from surefoot.core.parse.schema import is_open, properties_of, required_of, resolve, type_name, types_of
 from surefoot.core.parse.validate import Checked, Validator
@@ -30,11 +31,8 @@ class Named:
 class Offered:
     """The tools on offer. Validators are made when a tool is first called."""
 
-    __slots__ = ("_by_name", "_folded", "_validators")
-
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
         self._by_name = {tool.name: tool for tool in tools}
-        self._folded: Mapping[str, tuple[str, ...]] | None = None
         self._validators: dict[str, Validator] = {}
 
     @property
@@ -62,15 +60,13 @@ class Offered:
             return Named(alike[0], self._by_name[alike[0]], corrected=True)
         return Named(name, known=False)
 
-    @property
+    @cached_property
     def folded(self) -> Mapping[str, tuple[str, ...]]:
-        """The names by what they look like; made once."""
-        if self._folded is None:
-            folded: dict[str, tuple[str, ...]] = {}
-            for known in self._by_name:
-                folded[fold(known)] = (*folded.get(fold(known), ()), known)
-            self._folded = folded
-        return self._folded
+        """The names by what they look like."""
+        folded: dict[str, tuple[str, ...]] = {}
+        for known in self._by_name:
+            folded[fold(known)] = (*folded.get(fold(known), ()), known)
+        return folded
 
     def check(self, tool: ToolSpec, arguments: Mapping[str, object]) -> Checked:
         """The arguments against the tool's schema."""
