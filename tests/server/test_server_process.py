@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import pytest
 
+from cases import cases
 from processes import COMMAND, LIMIT_S, Process, command, limited, told_until
 from surefoot.cli.serve import serve
 from surefoot.types.errors import SurefootError
@@ -224,26 +225,7 @@ def test_tokens_are_made_kept_and_believed(tmp_path: Path) -> None:
         }
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"host": "0.0.0.0"}, "say with --tokens FILE"),
-        ({"host": "::", "no_token": True}, "say with --tokens FILE"),
-        ({"tokens": Path("none.toml")}, "cannot be read"),
-        ({"tokens": Path("open.toml")}, "chmod 600"),
-        ({"tokens": Path("empty.toml")}, "at least one"),
-        ({"tokens": Path("odd.toml")}, "unknown table or field 'agents'"),
-        ({"no_token": True, "tokens": Path("none.toml")}, "contradict"),
-        ({"agents": Path("none.py")}, "no such file"),
-        ({"agents": Path("agents.json")}, "ends in .py or .toml"),
-        ({"agents": Path("bad.py")}, "define `agents`"),
-        ({"agents": Path("bad.toml")}, "[agents.helper] has no field 'nonsense'"),
-        ({"agents": Path("worse.toml")}, "[agents.helper] temperature: "),
-        ({"agents": Path("odd.toml")}, "a name has lower-case letters"),
-        ({"notify": "http://127.0.0.1:1/"}, "SUREFOOT_NOTIFY_SECRET"),
-        ({"journal": "bad.py"}, "bad.py: file is not a database"),
-    ],
-)
+@cases("serve_refusals")
 def test_what_cannot_be_meant_is_refused_before_anything_is_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], told: str
 ) -> None:
@@ -260,8 +242,9 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_served(
         (tmp_path / name).chmod(0o644 if name == "open.toml" else 0o600)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SUREFOOT_NOTIFY_SECRET", raising=False)
+    given: dict[str, Any] = {name: Path(one) if name in ("agents", "tokens") else one for name, one in options.items()}
     with pytest.raises(SurefootError, match=re.escape(told)):
-        serve(**options)
+        serve(**given)
 
 
 def test_an_agent_of_a_table_has_its_tools_and_limits(tmp_path: Path) -> None:
