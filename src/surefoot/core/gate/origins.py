@@ -55,7 +55,11 @@ def evidence_of(known: Known, spec: ToolSpec, leaf: Leaf, use: Use | None = None
     is_said = not is_endorsed and is_of_user(known, leaf)
     vouching = known.own or known.words
     is_users = is_endorsed or (is_said and (use is None or vouching.is_placed(leaf, use)))
-    origin: Origin = "user" if is_users else "config" if _is_in_schema(spec, leaf) else "invented"
+    told: Mapping[str, object] = schema_at(leaf.path[:1], spec.parameters) if leaf.path and not spec.is_foreign else {}
+    choices = told.get("enum")
+    is_choice = isinstance(choices, list) and leaf.value in cast("list[object]", choices)
+    is_ours = is_choice or (len(leaf.path) == 1 and told.get("default") == leaf.value)  # a leaf is never null
+    origin: Origin = "user" if is_users else "config" if is_ours else "invented"
     plain = Evidence("/" + "/".join(map(str, leaf.path)), leaf.role, leaf.kind, shown, origin)
     kind = "name" if leaf.kind == "text" else leaf.kind
     nearest = next((e.text for e in known.words.anchor.entities if e.kind == kind), "")  # for a person to compare
@@ -145,16 +149,6 @@ def _is_small(exact: str) -> bool:
         return abs(float(exact)) < LEAST_UNLABELLED
     except ValueError:
         return False
-
-
-def _is_in_schema(spec: ToolSpec, leaf: Leaf) -> bool:
-    """Whether the developer's own schema gives the value, as its default or as one of an enumeration."""
-    if spec.server or spec.origin == "remote" or not leaf.path:
-        return False
-    told = schema_at(leaf.path[:1], spec.parameters)
-    choices = told.get("enum")
-    is_choice = isinstance(choices, list) and leaf.value in cast("list[object]", choices)
-    return is_choice or (len(leaf.path) == 1 and told.get("default") == leaf.value)  # a leaf is never null
 
 
 def _in_results(known: Known, leaf: Leaf, plain: Evidence, use: Use | None) -> Evidence | None:

@@ -19,7 +19,7 @@ from surefoot.core.text.words import late
 from surefoot.types.config import LoopConfig
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.events import IntentAnchored
-from surefoot.types.guard import Condition, ConstraintSet, IntentAnchor, SecurityConstraint
+from surefoot.types.guard import ConstraintSet, IntentAnchor, SecurityConstraint
 from surefoot.types.inner import Outer, Refused, Started
 from surefoot.types.tools import Effect
 
@@ -135,8 +135,12 @@ def _still_set(one: SecurityConstraint, now: IntentAnchor, said: str) -> Securit
     """
     condition, is_lifted = one.condition, _LIFTS.search(said) is not None
     if condition.max_amount is not None or condition.max_count is not None:
-        others = (each.condition for each in now.constraints.constraints)
-        is_replaced = any(_bounds(other) == _bounds(condition) for other in others)
+        others = (each.condition for each in now.constraints.constraints if each.condition.effect == condition.effect)
+        is_replaced = any(
+            (other.max_amount is None, other.max_count is None)
+            == (condition.max_amount is None, condition.max_count is None)
+            for other in others
+        )
         return None if is_replaced or is_lifted else one
     if one.constraint_type == "allow":
         return None if is_lifted or not (condition.allowed_targets or condition.except_targets) else one
@@ -146,11 +150,6 @@ def _still_set(one: SecurityConstraint, now: IntentAnchor, said: str) -> Securit
         return None if is_lifted or condition.effect in now.effects_asked else one
     left = tuple(n for n in condition.forbidden_targets if not _is_ordered(normal_text(n), condition.effect, now))
     return replace(one, condition=replace(condition, forbidden_targets=left)) if left else None
-
-
-def _bounds(condition: Condition) -> tuple[Effect | None, bool, bool]:
-    """What a limit bounds: of which effect the sum, the number of calls."""
-    return condition.effect, condition.max_amount is not None, condition.max_count is not None
 
 
 def _is_ordered(name: str, effect: Effect | None, now: IntentAnchor) -> bool:

@@ -277,7 +277,16 @@ def with_tree(state: State, event: guard_events.SpeculationEvent) -> State:
             branch = now.branch(branch_id)
             if branch is None or now.tree is None or now.tree.tree_id != tree_id:
                 return state
-            return _choosing(state, gate, _without(now, branch, event))
+            was_taken = branch.status == "committed"
+            refused = () if event.rule == CALL_FAILED or branch.tool_name in RESERVED else (key_of_branch(branch),)
+            out = Rejection(branch_id, event.rule, event.reason)
+            now = replace(
+                _marked(now, branch, "failed" if was_taken else "rejected"),
+                rejected=(*now.rejected, out),
+                closed=now.closed.union(refused),
+                failures=now.failures + was_taken,
+            )
+            return _choosing(state, gate, now)
         case guard_events.BranchCommitted(decision, direct=direct):
             branch = now.branch(decision.selected_branch_id)
             now = replace(now, decision=decision, point=state.steps, bad=())
@@ -306,18 +315,6 @@ def _marked(now: Choosing, branch: HypothesisBranch, status: BranchStatus) -> Ch
     assert now.tree is not None  # noqa: S101  # the branch is of it
     branches = tuple(replace(one, status=status) if one is branch else one for one in now.tree.branches)
     return replace(now, tree=replace(now.tree, branches=branches))
-
-
-def _without(now: Choosing, branch: HypothesisBranch, event: guard_events.BranchRejected) -> Choosing:
-    was_taken = branch.status == "committed"
-    marked = _marked(now, branch, "failed" if was_taken else "rejected")
-    refused = () if event.rule == CALL_FAILED or branch.tool_name in RESERVED else (key_of_branch(branch),)
-    return replace(
-        marked,
-        rejected=(*now.rejected, Rejection(event.branch_id, event.rule, event.reason)),
-        closed=now.closed.union(refused),
-        failures=now.failures + was_taken,
-    )
 
 
 def _open_branch(state: State, branch: HypothesisBranch) -> State:
