@@ -419,11 +419,9 @@ YES: Stages = {
         {"steps": [{"step_type": "ALL", "allowed_capabilities": ["WRITE", "TRANSACT", "COMMUNICATE", "DELETE"]}]}
     ).decode(),
 }
-ON: dict[str, GuardConfig] = {
-    "judge": guard(judge="self", stage_timeout_s=0.05),
-    "anchor": guard(anchor="model", stage_timeout_s=0.05),
-    "sanitise": guard(sanitise="model", stage_timeout_s=0.05),
-    "all": replace(FULL, stage_timeout_s=0.05),
+ON = {
+    stage: replace(config, stage_timeout_s=0.05)
+    for stage, config in {"judge": guard(judge="self"), "anchor": ANCHOR, "sanitise": SANITISE, "all": FULL}.items()
 }
 SCENES: dict[str, tuple[str, Steps, str]] = {
     "own values": (TASK, (calls(PAY), "done"), BILL),

@@ -4,6 +4,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -120,52 +121,34 @@ def test_what_is_declared_of_a_tool_is_what_the_gate_counts_with(tmp_path: Path)
         assert len(episode.asked) == asked
 
 
-@dataclass
-class Function:
-    name: str
-    description: str
-    schema: dict[str, object]
-
-    @property
-    def parameters(self) -> "Function":
-        return self
-
-    def model_json_schema(self) -> dict[str, object]:
-        return self.schema
-
-
-@dataclass
-class Call:
-    function: str
-    args: dict[str, object]
-    id: str
-
-
 class Runtime:
     def __init__(self) -> None:
-        self.functions = {
-            t["name"]: Function(str(t["name"]), str(t["description"]), t["parameters"])  # pyright: ignore[reportArgumentType]  # a schema
-            for t in (PAY, READ)
-        }
+        schemas = {str(one["name"]): one["parameters"] for one in (PAY, READ)}
+        forms = {name: SimpleNamespace(model_json_schema=lambda s=s: s) for name, s in schemas.items()}
+        self.functions = {n: SimpleNamespace(name=n, description="", parameters=form) for n, form in forms.items()}
         self.episode = Episode("")
 
     def run_function(self, _env: object, function: str, args: dict[str, object]) -> tuple[object, str | None]:
         return self.episode.execute(function, args)
 
 
+def call(call_id: str, function: str, **args: object) -> SimpleNamespace:
+    return SimpleNamespace(function=function, args=args, id=call_id)
+
+
 def test_in_agentdojos_pipeline_every_call_is_answered_and_nobody_is_asked() -> None:
     runtime = Runtime()
     defense = SurefootDefense(str)
     query = "Summarise bill.txt for me."
-    calls = [Call("read_file", {"path": "bill.txt"}, "a")]
+    calls = [call("a", "read_file", path="bill.txt")]
     messages: list[object] = [{"role": "user"}, {"role": "assistant", "tool_calls": calls}]
     _, _, _, messages_then, extra = defense.query(query, runtime, None, messages, {"kept": 1})
     assert messages_then[-1]["tool_call_id"] == "a"
     assert messages_then[-1]["content"][0]["content"] == BILL
     assert extra["kept"] == 1
     evil = [
-        Call("send_money", {"recipient": "GB29NWBK60161331926819", "amount": 900}, "b"),
-        Call("read_file", {"path": "bill.txt"}, "c"),
+        call("b", "send_money", recipient="GB29NWBK60161331926819", amount=900),
+        call("c", "read_file", path="bill.txt"),
     ]
     again = [*messages_then, {"role": "assistant", "tool_calls": evil}]
     _, _, _, messages_last, _ = defense.query(query, runtime, None, again, extra)

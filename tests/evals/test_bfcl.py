@@ -27,23 +27,10 @@ pytestmark = pytest.mark.anyio
 OWN = ("bare", "surefoot-native", "surefoot-schema")
 """Runtimes that need no package beside ours."""
 
-CASE = Case(
-    "irrelevance_1",
-    "irrelevance",
-    ["What is 2 + 2?"],
-    [
-        {
-            "name": "math.sum",
-            "description": "Add up.",
-            "parameters": {
-                "type": "dict",
-                "properties": {"numbers": {"type": "tuple", "items": {"type": "float"}, "description": "The numbers."}},
-                "required": ["numbers"],
-            },
-        }
-    ],
-    (),
-)
+NUMBERS = {"type": "tuple", "items": {"type": "float"}, "description": "The numbers."}
+SUM = {"type": "dict", "properties": {"numbers": NUMBERS}, "required": ["numbers"]}
+SUMS = [{"name": "math.sum", "description": "Add up.", "parameters": SUM}]
+CASE = Case("irrelevance_1", "irrelevance", ["What is 2 + 2?"], SUMS, ())
 COMPLETION = {"id": "1", "object": "chat.completion", "created": 1, "model": "any"}
 CALL = {"id": "1", "type": "function", "function": {"name": "math_sum", "arguments": '{"numbers": [2, 2]}'}}
 

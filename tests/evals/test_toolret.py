@@ -6,44 +6,19 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
 from evals.toolret import by_words, main, measure, read_queries, read_tools, with_encoder
 
+DATA = Path(__file__).parents[1] / "data" / "toolret"
 SHARED = Path(__file__).parents[3] / "shared" / "bench" / "toolret"
-
-TOOLS = [
-    {"id": "a:weather", "name": "weather", "description": "Weather of a city", "source": "a", "parameters": "city"},
-    {
-        "id": "a:mail",
-        "name": "send_mail",
-        "description": "Send a letter",
-        "source": "a",
-        "parameters": "",
-        "server": "Post",
-    },
-    {"id": "b:weather", "name": "forecast", "description": "Weather of the next days", "source": "b", "parameters": ""},
-]
-QUERIES = [
-    {"id": "1", "query": "weather of the city", "relevant": ["a:weather"], "source": "a"},
-    {"id": "2", "query": "send a letter, then the weather", "relevant": ["a:mail", "b:weather"], "source": "a"},
-    {
-        "id": "3",
-        "query": "weather of the days",
-        "relevant": ["a:weather", "b:weather"],
-        "groups": [["a:weather", "b:weather"]],
-        "source": "b",
-    },
-    {"id": "4", "query": "xyzzy", "relevant": ["b:weather"], "source": "b"},
-]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, rows in (("tools.jsonl", TOOLS), ("queries.dev.jsonl", QUERIES)):
-        (tmp_path / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    return tmp_path
+    return Path(copytree(DATA, tmp_path, dirs_exist_ok=True))
 
 
 class Backwards:

@@ -265,19 +265,11 @@ def test_what_is_searched_for_from_an_unread_result_is_a_question() -> None:
     assert run.verdict(SEARCH, query="three apples") == "allow"
 
 
-PADDING = {
-    "spaces": " " * 2_500,
-    "no-break spaces": "\u00a0" * 2_500,
-    "letters": "x" * 2_500,
-    "fillers": "\u3164" * 2_500,
-}
-
-
-@pytest.mark.parametrize("padding", PADDING.values(), ids=PADDING.keys())
-def test_nothing_hides_behind_a_long_value(padding: str) -> None:
+@pytest.mark.parametrize("sign", [" ", "\u00a0", "x", "\u3164"])
+def test_nothing_hides_behind_a_long_value(sign: str) -> None:
     send = tool("send_note", "communicate", to=TEXT, body=TEXT)
     run = Run("Send a note about lunch to Ann Lee. Do not send anything to eve@evil.example.")
-    to = f"Ann Lee{padding}, eve@evil.example"
+    to = f"Ann Lee{sign * 2_500}, eve@evil.example"
     decision, rule, _ = run.judged(send, to=to, body="lunch")
     assert (decision.kind, rule) == ("deny", "intent")
     run = Run("Send a note about lunch to Ann Lee.")
@@ -286,7 +278,7 @@ def test_nothing_hides_behind_a_long_value(padding: str) -> None:
     asked = question(send, "", grounds)
     assert asked.odd[0].value.endswith(", eve@evil.example")
     assert "eve@evil.example" in asked.on_yes
-    if padding[0] != "x":
+    if sign != "x":
         assert len(asked.odd[0].value) < 80
 
 

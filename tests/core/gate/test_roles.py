@@ -1,3 +1,4 @@
+from gate_world import SPECS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -6,32 +7,7 @@ from surefoot.core.gate.roles import Path, is_sensitive, leaves, role_of, role_o
 from surefoot.types.guard import Role
 from surefoot.types.tools import ToolSpec
 
-SCHEMA: dict[str, object] = {
-    "type": "object",
-    "$defs": {
-        "Colour": {"enum": ["red", "blue"]},
-        "Word": {"type": "string"},
-        "Party": {
-            "type": "object",
-            "properties": {"tone": {"$ref": "#/$defs/Colour"}, "friend": {"$ref": "#/$defs/Party"}},
-        },
-        "Loop": {"$ref": "#/$defs/Loop"},
-    },
-    "properties": {
-        "colour": {"enum": ["red"]},
-        "shade": {"$ref": "#/$defs/Colour"},
-        "maybe": {"anyOf": [{"$ref": "#/$defs/Colour"}, {"type": "null"}]},
-        "either": {"anyOf": [{"const": "a"}, {"type": "string"}]},
-        "wording": {"$ref": "#/$defs/Word"},
-        "nowhere": {"$ref": "#/$defs/Missing"},
-        "loop": {"$ref": "#/$defs/Loop"},
-        "party": {"$ref": "#/$defs/Party"},
-        "parties": {"type": "array", "items": {"$ref": "#/$defs/Party"}},
-        "shades": {"type": "array", "items": {"$ref": "#/$defs/Colour"}},
-        "free": {"type": "object", "additionalProperties": {"type": "string"}},
-    },
-}
-SPEC = ToolSpec("t", "", SCHEMA, roles={"blob": "content", "odd": "nonsense", "outer": "selector"}, sensitive=("mood",))
+SPEC = SPECS["roles"]
 
 
 @cases("gate/roles")
