@@ -29,7 +29,6 @@ async def test_an_agent_gets_the_guard_of_the_run_and_not_only_that_of_the_agent
     def office(**options: object) -> Agent:
         @tool(effect="write", approval="always")
         async def wait() -> str:
-            """Wait."""
             return "waited"
 
         inner = clerk(post, WRONG, "sent").as_tool("clerk", "")
@@ -62,7 +61,6 @@ async def test_what_a_person_refused_is_refused_again_without_a_question(said: t
 
 @tool(effect="read", private=True)
 async def medical_file(name: str) -> str:
-    """The medical file of somebody."""
     return f"{name}: She has been treated for a rare illness of the liver since spring in the old clinic by the lake"
 
 
@@ -123,7 +121,6 @@ async def test_an_agent_is_no_directory_whatever_it_is_called() -> None:
 def paying(paid: list[str], name: str = "pay", approval: Approval | None = None) -> Tool:
     @tool(effect="transact", name=name, approval=approval)
     async def pay(recipient: str, amount: float) -> str:
-        """Pay somebody."""
         paid.append(f"{recipient} {amount:g}")
         return "paid"
 

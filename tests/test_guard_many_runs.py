@@ -59,14 +59,12 @@ class Bank:
 
         @tool(effect="read")
         async def read_file(path: str) -> str:
-            """Read a file."""
             await checkpoint()
             number = int("".join(c for c in path if c.isdigit()))
             return f"Rent: pay 900 to {account(number)}."
 
         @tool(effect="transact")
         async def pay(account: str, amount: float) -> str:
-            """Pay money."""
             await checkpoint()
             self.paid.append(account)
             return f"paid {amount} to {account}"

@@ -120,7 +120,6 @@ async def test_an_approved_call_that_was_not_done_runs_under_the_same_yes() -> N
 
     @tool(effect="transact", timeout_s=0.02)
     async def pay(account: str, amount: float) -> str:
-        """Pay money."""
         paid.append(f"{amount} to {account}")
         if len(paid) == 1:
             await asyncio.Event().wait()

@@ -22,7 +22,6 @@ PERMIT = "permit(principal, action, resource);"
 
 @tool(effect="read")
 def look(name: str) -> str:
-    """Look something up."""
     return f"{name} is green"
 
 
@@ -79,7 +78,6 @@ async def test_a_word_turns_the_guard_on_and_it_is_given_once() -> None:
 
     @tool(effect="communicate")
     def send(to: str) -> str:
-        """Send it."""
         sent.append(to)
         return "sent"
 

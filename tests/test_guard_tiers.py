@@ -90,24 +90,20 @@ class World:
     def tools(self) -> list[Tool]:
         @tool(effect="read")
         def read_file(path: str) -> str:
-            """Read a file."""
             return f"{self.text} And more." if path == "more.txt" else self.text
 
         @tool(effect="transact")
         def pay(account: str, amount: float) -> str:
-            """Pay money."""
             self.done.append(("pay", f"{account} {amount:g}"))
             return "paid"
 
         @tool(effect="communicate", idempotent=True)
         def send_note(to: str, body: str) -> str:
-            """Send a note."""
             self.done.append(("send_note", f"{to} {body}"))
             return "sent"
 
         @tool(effect="read", egress=True)
         def fetch(url: str) -> str:
-            """Fetch a page."""
             self.done.append(("fetch", url))
             return self.text
 

@@ -198,8 +198,7 @@ async def test_a_yes_accepts_that_very_tool_for_the_run_and_survives_in_the_jour
     done = await agent.resume(run.id)
     assert done.status == "completed"
     assert served.got == ["a red fox", "red fox"]
-    records = (await store.read_recorded(run.id))[0]
-    (endorsed,) = [r.event for r in records if isinstance(r.event, ValuesEndorsed)]
+    (endorsed,) = [one for one in await events_of(store, run.id) if isinstance(one, ValuesEndorsed)]
     assert endorsed.tool == pin_of(served.spec)
 
 
@@ -216,12 +215,10 @@ async def test_another_run_asks_again_and_a_no_opens_nothing() -> None:
 async def test_a_look_alike_of_an_own_tool_is_hidden_and_stays_so_when_the_run_goes_on() -> None:
     @tool(effect="transact")
     def pay(account: str) -> str:
-        """Pay."""
         return account
 
     @tool(effect="write")
     def keep_text(text: str) -> str:
-        """Keep a text."""
         return text
 
     seen: list[Event | Signal] = []
@@ -244,7 +241,6 @@ async def test_a_look_alike_of_an_own_tool_is_hidden_and_stays_so_when_the_run_g
 async def test_a_near_name_is_never_corrected_into_a_tool() -> None:
     @tool(effect="write")
     def keep_text(text: str) -> str:
-        """Keep a text."""
         kept.append(text)
         return text
 
@@ -279,7 +275,6 @@ async def test_an_own_tool_that_takes_other_arguments_by_now_is_not_called() -> 
 
     @tool(effect="communicate")
     def send(to: str, body: str) -> str:
-        """Send a text."""
         done.append((to, body))
         return "sent"
 
@@ -290,13 +285,12 @@ async def test_an_own_tool_that_takes_other_arguments_by_now_is_not_called() -> 
 
     @tool(effect="communicate", name="send")
     def send_all(body: str, to: str = "all@y.example", cc: str = "") -> str:
-        """Send a text."""
         done.append((body, to, cc))
         return "sent"
 
     second = Agent(ScriptedModel(["it was not sent"]), tools=[send_all], journal=store, config=GUARDED)
     assert (await second.resume(run.id)).status == "completed"
-    results = [r.event.result for r in (await store.read_recorded(run.id))[0] if isinstance(r.event, CallEnded)]
+    results = [one.result for one in await events_of(store, run.id) if isinstance(one, CallEnded)]
     assert done == []
     assert ["takes other arguments" in one.content for one in results] == [True]
     third = Agent(ScriptedModel([*script[:1], "done"]), tools=[send], journal=store, config=GUARDED)
@@ -315,7 +309,6 @@ class Gear:
     def declared(self, effect: Effect, *, idempotent: bool = False) -> Tool:
         @tool(effect=effect, idempotent=idempotent, name="turn")
         async def turn(place: str) -> str:
-            """Turn the gear at a place."""
             self.began.set()
             if self.hangs:
                 self.hangs = False

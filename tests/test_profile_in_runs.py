@@ -23,14 +23,12 @@ ran: list[str] = []
 
 @tool(effect="read")
 async def web_get(url: str) -> str:
-    """Get a page."""
     ran.append("web_get")
     return url
 
 
 @tool
 async def shell(command: str) -> str:
-    """Run a command."""
     ran.append("shell")
     return command
 
@@ -80,7 +78,6 @@ def test_a_profile_that_cannot_be_kept_is_refused_when_the_agent_is_built() -> N
 async def test_verified_tools_are_those_marked_or_pinned_as_they_are() -> None:
     @tool(effect="read", verified=True)
     async def marked() -> str:
-        """Marked in the code."""
         return "marked"
 
     pinned = {"web_get": digest_of_tool(web_get.spec), "shell": digest_of_tool(replace(web_get.spec, name="shell"))}
@@ -172,7 +169,6 @@ async def test_more_drops_than_are_named_are_told_of_and_so_is_a_hidden_resolver
 async def test_a_name_is_kept_in_one_form_with_and_without_a_profile() -> None:
     @tool(effect="read", name=normalize("NFD", "café"))
     async def cafe() -> str:
-        """Coffee."""
         ran.append("cafe")
         return "coffee"
 

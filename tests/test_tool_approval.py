@@ -26,7 +26,6 @@ async def test_a_person_is_asked_about_each_call_or_the_first(
 
     @tool(approval=approval if where == "tool" else None)
     async def ship(item: str) -> str:
-        """Ship something."""
         shipped.append(item)
         return "on its way"
 
@@ -51,7 +50,6 @@ async def test_a_person_is_asked_about_each_call_or_the_first(
 async def test_a_no_is_told_to_the_model() -> None:
     @tool(approval="once")
     async def ship(item: str) -> str:
-        """Ship something."""
         return item
 
     model = ScriptedModel([ONE, "All right."])
@@ -70,7 +68,6 @@ def test_an_unknown_word_is_an_error() -> None:
 async def test_a_run_and_its_questions_stand_for_their_ids() -> None:
     @tool(approval="always")
     async def ship(item: str) -> str:
-        """Ship something."""
         return item
 
     agent = Agent(ScriptedModel([calls(("ship", {"item": "lamp"}), ("ship", {"item": "desk"})), "Done."]), [ship])

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from records import turns
+from records import events_of, turns
 from surefoot import Agent, AgentTool, MemoryJournal, tool
 from surefoot.telling.state import questions_of
 from surefoot.telling.tale import tale_of
@@ -27,19 +27,16 @@ OTHERS: tuple[Author, ...] = ("model", "program")
 
 @tool(effect="communicate")
 async def send_mail(to: str, body: str) -> str:
-    """Send a mail."""
     return f"sent to {to}: {len(body)} characters"
 
 
 @tool(effect="read")
 async def list_contacts() -> list[dict[str, str]]:
-    """All contacts."""
     return [{"name": "Bob Lee", "email": "bob@example.org"}, {"name": "Eve Roe", "email": "eve@example.org"}]
 
 
 @tool(effect="read")
 async def show_note(name: str) -> str:
-    """A note."""
     return f"{name}: buy milk"
 
 
@@ -54,9 +51,9 @@ def agent(*replies: Scripted, store: JournalStore | None = None, more: tuple[Age
 
 async def asked(store: JournalStore, run_id: str) -> Mapping[str, str]:
     """The origins of the values that the last question is about, by role; {} where nothing was asked."""
-    records, _ = await store.read_recorded(run_id, 0, 100)
-    events = [one.event for one in records]
-    judged = [one for one in events if isinstance(one, CallJudged) and one.decision.kind == "ask"]
+    judged = [
+        one for one in await events_of(store, run_id) if isinstance(one, CallJudged) and one.decision.kind == "ask"
+    ]
     return {one.role: one.origin for one in judged[-1].grounds.evidence} if judged else {}
 
 
@@ -104,9 +101,7 @@ async def test_reads_go_on_without_a_question(author: Author) -> None:
 async def test_an_effect_that_it_does_not_ask_for_is_refused() -> None:
     store = MemoryJournal()
     await agent(MAIL, "done", store=store).run(Task("Read the note shop.", author="model"), run_id="r")
-    records, _ = await store.read_recorded("r", 0, 100)
-    events = [one.event for one in records]
-    assert [one.decision.kind for one in events if isinstance(one, CallJudged)] == ["deny"]
+    assert [one.decision.kind for one in await events_of(store, "r") if isinstance(one, CallJudged)] == ["deny"]
 
 
 async def test_what_a_person_adds_vouches_and_the_task_still_does_not() -> None:
