@@ -292,6 +292,8 @@ async def test_queued_runs_are_limited_before_anything_is_written() -> None:
         full = await served.refused("429 too_many_runs", "POST", "/v1/runs", {"agent": "helper", "task": "hello"})
         assert int(full.headers["Retry-After"]) >= 1
         assert len((await served.get("/v1/runs"))["runs"]) == 2
+        body = {"agent": "helper", "task": "hello"}  # of a tenant only its own count
+        assert [(await served.ask("POST", "/v1/runs", body, who="acme")).status for _ in "123"] == [202, 202, 429]
 
 
 async def test_no_run_is_begun_by_a_server_that_leaves() -> None:
