@@ -65,7 +65,8 @@ class OpenAIChat(wire.Wire[_Form]):
         pieces = [b","] * (2 * len(said))  # tools and history may be long: each byte is copied once
         pieces[::2] = said
         held = self.schema(request, lambda schema: write(wire.held_to(request, schema)))
-        holder = self.holder(request, {"type": b'"json_schema"', "json_schema": held} if held else {})
+        ours = {"type": b'"json_schema"', "json_schema": held} if held else {}
+        holder = self.holder(request, ours) if ours or request.settings.extra else b""
         return b"".join((form.head, *pieces[:-1], b"]", holder, b"}"))
 
     def make_form(self, request: messages.ModelRequest) -> _Form:
