@@ -128,6 +128,15 @@ def test_details_of_reasoning_are_sent_back_to_their_model_alone_as_they_came() 
             sent = orjson.loads(model.body(ModelRequest("", history)))["messages"][1]
             assert sent.get("reasoning_details") == details
             assert sent["tool_calls"][0]["id"] == "c1"
+        request = ModelRequest("", history, settings=ModelSettings(reasoning_effort="high"))
+        plain = orjson.loads(wire.body(request))
+        effort = wire.refused("reasoning effort is not supported for this model", "", "reasoning_effort", plain, {})
+        refused = wire.refused("property 'messages.1.reasoning_details' is unsupported", "", "", plain, {})
+        assert effort is not None
+        assert refused is not None
+        assert (effort.trait, refused.trait, refused.value) == ("reasoning_effort", "reasoning_echo", "no")
+        without = orjson.loads(wire.body(replace(request, traits={"reasoning_echo": "no"})))["messages"][1]
+        assert "reasoning_details" not in without
 
 
 def test_who_wants_reasoning_back_gets_the_field_with_each_message() -> None:

@@ -296,6 +296,12 @@ async def test_queued_runs_are_limited_before_anything_is_written() -> None:
         assert [(await served.ask("POST", "/v1/runs", body, who="acme")).status for _ in "123"] == [202, 202, 429]
 
 
+async def test_a_word_that_was_never_said_is_not_found(served: Served) -> None:
+    run = await served.done("hello")
+    for number in ("7", "x", "9" * 30):
+        await served.refused("404 no_such_word", "GET", f"/v1/runs/{run}/words/{number}")
+
+
 async def test_no_run_is_begun_by_a_server_that_leaves() -> None:
     async with serving(MemoryJournal(), agents()) as served:
         served.site.leave()

@@ -103,7 +103,7 @@ def test_names_are_no_addresses(host: str) -> None:
     assert literal_address(host) is None
 
 
-@each("host", ["1.2.3.4.5", "256.1.1.1", "1.2.3.256", "4294967296", "a.1", "08", "1..1", "a.0x1", "::g"])
+@each("host", ["1.2.3.4.5", "256.1.1.1", "1.2.3.256", "4294967296", "a.1", "08", "1..1", "a.0x1", "::g", "8.8.8.8 x.5"])
 def test_what_ends_like_a_number_is_an_address_or_refused(host: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         literal_address(host)

@@ -129,8 +129,7 @@ def connect(path: Path, *, make: bool = True) -> sqlite3.Connection:
             with transaction(db):
                 if _is_empty(db):  # still: another process may have been first
                     for form in range(1, FORMAT + 1):
-                        for statement in (FORMS / f"{form}.sql").read_text("utf-8").split(";\n"):
-                            db.execute(statement)
+                        _step_to(db, form)
                     db.execute(f"PRAGMA application_id={_APPLICATION}")
                     db.execute(f"PRAGMA user_version={FORMAT}")
         _check_form(db, path)

@@ -90,10 +90,11 @@ async def copy(source: JournalStore, target: JournalStore, since: float | None =
     Runs that are there already, whole or in part, go on where they end. A run that cannot be moved is told with its
     fault, and the others are moved all the same; so are the runs whose records a run shares.
     """
-    names = set(await source.beginning("", MOST))
-    runs = [one async for one in every_run(source)]
-    left = sorted(names - {one.run_id for one in runs})  # what no list has cannot be read
-    ids = [*(one.run_id for one in reversed(runs) if since is None or one.changed_at >= since), *left]
+    ids, left = list[str](), set(await source.beginning("", MOST))
+    async for one in every_run(source):
+        left.discard(one.run_id)
+        ids += [one.run_id] if since is None or one.changed_at >= since else []
+    ids = [*reversed(ids), *sorted(left)]  # what no list has cannot be read
     done, known = set[str](), set[str]()
     for run_id in ids:
         try:
@@ -186,7 +187,7 @@ def _pieces(told: Iterator[dict[str, Any]]) -> Iterator[Piece]:  # Any: as above
         case _:
             raise ValueError("these are not runs that were exported with `surefoot export RUN --form journal`")
     run, standing, end = None, "", 0
-    rows, blobs, digests = list[Row](), list[Blob](), set[str]()
+    rows, blobs, digests, before = list[Row](), list[Blob](), set[str](), list[Piece]()
     hashes: dict[str, list[bytes]] = {}  # of all records of each run, shared ones too
     for line in told:
         match line:
@@ -197,14 +198,15 @@ def _pieces(told: Iterator[dict[str, Any]]) -> Iterator[Piece]:  # Any: as above
                 digests.add(digest)
             case {"run": str(run_id), "fork": int(fork), "began": float(began), "records": int(due)}:
                 if run is not None:
-                    yield _last(run, rows, blobs, standing, end - len(hashes[run.run_id]))
-                run, rows, blobs, left = Origin(run_id, began, line["parent"] or "", fork), [], [], left - 1
+                    before, rows, blobs = [_last(run, rows, blobs, standing, end - len(hashes[run.run_id]))], [], []
+                run, left = Origin(run_id, began, line["parent"] or "", fork), left - 1
                 standing, end = line["standing"] if line["standing"] in get_args(Standing) else "", fork + due
                 shared = hashes.get(run.parent, [])[:fork]
                 if run_id in hashes or len(shared) != fork or bool(run.parent) != bool(fork):
                     why = "is there twice" if run_id in hashes else "shares records that do not precede it"
                     raise ValueError(f"run {run_id} {why}")
                 hashes[run_id] = shared
+                yield from before
             case {"run": str(run_id), "seq": int(seq)} if run is not None and run_id == run.run_id:
                 known = hashes[run_id]
                 row = (seq, line["at"], line["form"], line["body"].encode(), bytes.fromhex(line["hash"]))
@@ -218,9 +220,10 @@ def _pieces(told: Iterator[dict[str, Any]]) -> Iterator[Piece]:  # Any: as above
             case _:
                 raise ValueError("it is neither a run, nor a record of the run before it, nor bytes")
     if run is not None:
-        yield _last(run, rows, blobs, standing, end - len(hashes[run.run_id]))
+        before = [_last(run, rows, blobs, standing, end - len(hashes[run.run_id]))]
     if left:
         raise ValueError(f"it is the last one, but {abs(left)} runs are {_wrong(left)}")
+    yield from before
 
 
 def _last(run: Origin, rows: Sequence[Row], blobs: Sequence[Blob], standing: Standing, lacks: int) -> Piece:

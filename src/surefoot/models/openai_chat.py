@@ -84,8 +84,8 @@ class OpenAIChat(wire.Wire[_Form]):
             fields["stream_options"] = {**mapping(fields.get("stream_options")), "include_usage": True}
         if (parallel := wire.allows_parallel(request)) is not None:
             fields["parallel_tool_calls"] = parallel
-        echo = traits.get("reasoning_echo", "no")
-        echo = {"no": "", "yes": "reasoning_content"}.get(echo, echo)
+        echo = traits.get("reasoning_echo", "")
+        echo = "reasoning_content" if echo == "yes" else echo
         system_role = _SYSTEM_NAMES.get(traits.get("system_role", ""), "system")
         null, shape = traits.get("null_content", "null"), traits.get("id_shape", "any")
         taken = self.file_traits(request)
@@ -167,10 +167,10 @@ def _encode(
         if kept.get("origin") != f"openai_chat {model}":
             continue
         if _DETAILS in item:
-            fields |= item
+            fields |= item if echo != "no" else {}
         elif at < len(made):
             made[at]["extra_content"] = item
-    if echo:  # who wants it wants it of every message
+    if echo not in ("", "no"):  # who wants it wants it of every message
         fields[echo] = message.reasoning if wire.is_same_model(message.model, model) else ""
     return write(fields)
 
@@ -199,7 +199,8 @@ def _refused_message(message: str, sent: Json, traits: messages.Traits) -> tuple
         is_wanted = finds("openai_chat.words.echo_wanted", message) and not denies(message)
         if "assistant" in roles and is_wanted:
             return "reasoning_echo", "reasoning_content"
-        if any(key.startswith("reasoning") for one in said for key in one):
+        is_of_details = _DETAILS in message
+        if any(key.startswith("reasoning") and (key == _DETAILS) is is_of_details for one in said for key in one):
             return "reasoning_echo", "no"
     for one in said:
         if one.get("role") == "assistant" and one.get("content") in (None, ""):  # the next to try in its place

@@ -161,12 +161,14 @@ class Wire(ABC, Generic[FormT_co]):
         extra, traits = request.settings.extra, request.traits
         if claimed := self.ours & extra.keys():
             raise ModelRefused(f"settings.extra must not set {sorted(claimed)}: surefoot writes these fields itself")
+        if not isinstance(extra.get(self.held_in, {}), dict):
+            raise ModelRefused(f"settings.extra: give {self.held_in!r} an object")
         sent = {
             name: value for name, (trait, value) in asked.items() if value is not None and traits.get(trait) != "no"
         }
         more = {name: {**mapping(sent.get(name)), **mapping(one)} for name, one in extra.items() if mapping(one)}
         told = {"model": self.model, **sent, **extra, **more, **({"stream": True} if request.stream else {})}
-        return {name: value for name, value in told.items() if name != self.held_in or mapping(value) != value}
+        return {name: value for name, value in told.items() if name != self.held_in}
 
     def holder(self, request: ModelRequest, ours: dict[str, bytes]) -> bytes:
         """The field that holds the schema of a reply: what `extra` says of it, and `ours`, encoded."""

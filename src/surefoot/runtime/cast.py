@@ -290,10 +290,10 @@ def by_role(
     of_role = settings if isinstance(settings, Mapping) else dict.fromkeys(roles, settings)
     for one in of_role.values():
         of_type(ModelSettings)("settings", one)
-    if unknown := [
-        role for given in (model, settings, shares) if isinstance(given, Mapping) for role in given if role not in roles
-    ]:
-        raise UsageError(f"reasoner {reasoner!r} has no role {unknown[0]!r}; it has {', '.join(roles)}")
+    for name, told in (("model", model), ("settings", settings), ("budget.shares", shares)):
+        for role in told if isinstance(told, Mapping) else ():
+            if role not in roles:
+                raise UsageError(f"{name}: reasoner {reasoner!r} has no role {role!r}; it has {', '.join(roles)}")
     chosen = {role: of_role.get(role, ModelSettings()) for role in roles}
     given = model if isinstance(model, Mapping) else {roles[0]: model}
     named = {role: name for role, name in ((GUARD, judge), (PLANNER, planner)) if name and role not in given}

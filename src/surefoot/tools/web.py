@@ -54,6 +54,7 @@ _CLOSED_V4 = (
 _OPEN_V6 = IPv6Network("2000::/3")  # all that is globally routable today lies in it
 _CLOSED_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "3fff::/20")))  # assignments, Teredo; documentation
 _HEXADECIMAL = re.compile("0x[0-9a-f]*")
+_PARTS = re.compile("[0-9a-fx]+(?:[.][0-9a-fx]+){0,3}[.]?")  # `inet_aton` alone takes anything behind a blank
 _MAPPED, _TRANSLATED, _SIX_TO_FOUR = IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"), IPv6Network("2002::/16")
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -166,7 +167,7 @@ def literal_address(host: str) -> Address | None:
     if not last_label.isdigit() and not _HEXADECIMAL.fullmatch(last_label):
         return None
     try:
-        return IPv4Address(socket.inet_aton(host))
+        return IPv4Address(socket.inet_aton(host if _PARTS.fullmatch(host) else ""))
     except OSError as error:
         raise ValueError(f"{host} is not an address") from error
 

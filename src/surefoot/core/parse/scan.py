@@ -7,11 +7,11 @@ spec/react.md, section 8.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass as exception
 
 from surefoot.core.text.json import inner_of, same_json
 from surefoot.types.dataclass import dataclass
@@ -203,7 +203,7 @@ MOST_NESTED = 200
 """Levels of nesting. What is nested deeper is refused everywhere, since encoders and journals give up soon after."""
 
 
-@exception(eq=False)
+@dataclasses.dataclass(eq=False)
 class NotJsonError(Exception):
     """No JSON value begins there. `position` is where it went wrong, `resume` from where on it pays to look again.
 
@@ -219,6 +219,7 @@ class NotJsonError(Exception):
     refused: bool = False
 
     def __post_init__(self) -> None:
+        super().__init__(self.message)
         self.resume = self.position if self.resume < 0 else self.resume
 
 

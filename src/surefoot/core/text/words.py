@@ -45,6 +45,7 @@ class Late:
         return getattr(compiled, method)
 
 
+@cache
 def late(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """A pattern compiled at its first use. `{name}` stands for that entry's `pattern`, `{name|}` for its words."""
     return cast("re.Pattern[str]", Late(pattern, flags))

@@ -34,7 +34,7 @@ function body() {
 	if (!now.agents.length) return empty("play", "start.none");
 	if (!now.agents[1]) now.agent = now.agents[0].name;
 	const held = now.agents.find((one) => one.name === now.agent);
-	return form(begin, html`		<fieldset><legend>${t("start.agent")}</legend>${now.agents.map((one) => choice("agent", now.agent === one.name, () => set(now, { agent: one.name }), one.name, one.description))}</fieldset>
+	return form(begin, html`	<fieldset><legend>${t("start.agent")}</legend>${now.agents.map((one) => choice("agent", now.agent === one.name, () => set(now, { agent: one.name }), one.name, one.description))}</fieldset>
 		${held ? html`<p class="dim">${held.reasoner} · ${Object.values(held.models).join(", ")}</p><p>${held.tools.map((one) => chip(`${one.name}: ${one.effect}`, one.effect === "read" ? "" : "warn"))}</p>` : ""}
 		<label for="task">${t("start.task")}</label>
 		<textarea id="task" rows="6" required aria-describedby="note" .value=${now.task} @input=${(e) => (now.task = e.target.value)}></textarea><p class="dim" id="note">${t("start.note")}</p>
