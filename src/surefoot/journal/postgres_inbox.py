@@ -82,7 +82,7 @@ class Inbox:
         self._token = token
 
     async def say(self, run_id: str, word: Word, key: str) -> tuple[int, Posted]:
-        """Put a word into the inbox of a run, which is ready where nobody drives it; the run's number, and the word.
+        """Put a word into the inbox of a run, and make a run that nobody drives ready. Gives its number and the word.
 
         However often it is sent, it is one word.
         """

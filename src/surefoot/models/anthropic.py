@@ -34,7 +34,10 @@ _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class _Form(wire.Form):
-    """`effort` goes to `output_config`, `thinking` is the encoded field; with a budget it may not be taken."""
+    """`effort` goes to `output_config`, `thinking` is the encoded field.
+
+    One with a budget (`is_budget`) is only taken where the reply that asked for the last calls began with thinking.
+    """
 
     marks: bool
     effort: str

@@ -37,7 +37,8 @@ class HttpModel:
     `wire` makes the wire for a model, `name` is what the user wrote, `model` what the server is asked for, `traits`
     what is known of it beforehand; `key_variable` is what error messages name. Holds no conversation: one object serves
     any number of runs and event loops at once. The first request imports aiohttp. `headers` and `query` go with each
-    request, before those of surefoot. `near`: the endpoint is on this machine, so that it is given longer.
+    request; a header given here replaces one that surefoot would send. `near`: the endpoint is on this machine, so that
+    it is given longer.
     """
 
     def __init__(

@@ -65,9 +65,9 @@ class LocalModel:
 
     @classmethod
     def from_default(cls, *, context_tokens: int = CONTEXT_TOKENS, threads: int | None = None) -> LocalModel:
-        """Qwen2.5-Coder-1.5B-Instruct from its file. Raises `ConfigError` with the remedy. Loaded when it is asked.
+        """Qwen2.5-Coder-1.5B-Instruct from its file, loaded and at first verified with the first request.
 
-        `threads`: $SUREFOOT_THREADS, else one a physical core.
+        Raises `ConfigError` with the remedy. `threads`: $SUREFOOT_THREADS, else one a physical core.
         """
         try:
             library: Any = importlib.import_module("xllamacpp")  # Any: it ships no types

@@ -155,9 +155,9 @@ def resolve(
     for each request. `headers` and `query` go with each request, and may hold the secret. `traits` say what is known of
     the model, "small" that it is led as the embedded one is. A provider's key of the environment goes only to its own
     public host or that of its base URL variable; other hosts get `SUREFOOT_API_KEY`. `settings` go to plug-ins. Models
-    of one wire, base URL and name share a circuit; `waits`: for while it is open. Raises `ConfigError` for a missing
-    key or base URL, a value that cannot be meant, a key that would go unencrypted and a broken plug-in, `UsageError`
-    for a name that is none.
+    of one wire, base URL and name share a circuit; `waits`: whether a request waits while it is open. Raises
+    `ConfigError` for a missing key or base URL, a value that cannot be meant, a key that would go unencrypted and a
+    broken plug-in, `UsageError` for a name that is none.
     """
     text("model", name)
     given = _Given(base_url, api_key, headers, query, declared_traits(traits), environment)

@@ -305,7 +305,10 @@ def is_same_model(reported: str, asked: str) -> bool:
 
 
 def with_opaque(visible: list[bytes], message: ModelMessage, origin: str) -> bytes:
-    """The visible items, joined, with the opaque ones of this origin in their places; not with one at the end."""
+    """The visible items, joined, with the opaque ones of this origin in their places.
+
+    One behind all visible items is left out: no wire takes reasoning that nothing follows.
+    """
     own = [kept for kept in message.opaque if text(kept.get("origin")) == origin]
     woven: list[bytes] = []
     for position, shown in enumerate(visible):

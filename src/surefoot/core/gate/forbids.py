@@ -72,7 +72,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """What a negation, which ends at `after`, covers; no order is what only tells of something, or need not be."""
+    """What a negation, which ends at `after`, covers. `is_order` is false where it only tells of something."""
 
     start: int
     after: int

@@ -323,7 +323,10 @@ def _ask_cedar(policies: str, call: Asked) -> tuple[bool, str]:
 
 
 def _cedar_value(value: object) -> object:
-    """A JSON value as Cedar knows it: no null, a fraction as a decimal of four digits. Raises `ValueError` else."""
+    """A JSON value as Cedar knows it: no null, a fraction as a decimal of four digits.
+
+    Raises `ValueError` for a value that it has no form for, and for a key that Cedar would read as another kind.
+    """
     if isinstance(value, Mapping):
         entries = cast("Mapping[str, object]", value)  # JSON: the keys are text
         if entries.keys() & {"__extn", "__entity", "__expr"}:

@@ -222,7 +222,7 @@ def came_of(event: e.Event, move: moves.Move) -> bool:
 
 
 def _external_records(recorded: Sequence[e.Event]) -> frozenset[int]:
-    """The records of no table: the reply that a run began with; a cancellation, with the calls that it settled."""
+    """The records that come out of no table: the reply of its start; a cancellation, with the calls that it settled."""
     found: set[int] = set()
     for at in range(len(recorded) - 1, -1, -1):
         event = recorded[at]
