@@ -170,7 +170,7 @@ async def test_a_step_that_goes_on_with_another_model_speaks_as_that_one_can() -
             [PlanStep(f"s{n}", tool_id="look", parameters={"q": str(n)}) for n in range(41)],
             r"fewer than 41, or raise PlanConfig\(max_steps=40\)",
         ),
-        ([PlanStep("a", tool_id="look", parameters={"q": object()})], "step 'a': its parameters are no JSON"),
+        ([PlanStep("a", tool_id="look", parameters={"q": object()})], "step 'a': its parameters are not valid JSON"),
     ],
 )
 async def test_a_mistake_in_a_plan_of_ones_own_is_told_before_anything_runs(steps: list[PlanStep], told: str) -> None:

@@ -1,4 +1,4 @@
-"""Requests to one HTTP endpoint over aiohttp, which is imported here: import this with the first request."""
+"""Requests to one HTTP endpoint over aiohttp. Import this with the first request, since it loads aiohttp."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""The OpenAI chat completions wire, which most servers speak. Here alone it bends to the traits of an endpoint."""
+"""The OpenAI chat completions wire, which most servers speak, said as an endpoint's traits allow."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

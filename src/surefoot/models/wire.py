@@ -162,7 +162,7 @@ class Wire(ABC, Generic[FormT_co]):
         if claimed := self.ours & extra.keys():
             raise ModelRefused(f"settings.extra must not set {sorted(claimed)}: surefoot writes these fields itself")
         if not isinstance(extra.get(self.held_in, {}), dict):
-            raise ModelRefused(f"settings.extra: give {self.held_in!r} an object")
+            raise ModelRefused(f"settings.extra: {self.held_in!r} must be an object")
         sent = {
             name: value for name, (trait, value) in asked.items() if value is not None and traits.get(trait) != "no"
         }

@@ -205,7 +205,7 @@ def planned(asked: Task, reasoner: str, tools: Catalogue, config: LoopConfig) ->
         try:
             json_text(step.parameters)
         except (TypeError, ValueError, RecursionError) as error:
-            raise UsageError(f"step {step.step_id!r}: its parameters are no JSON: {error}") from error
+            raise UsageError(f"step {step.step_id!r}: its parameters are not valid JSON: {error}") from error
     if reasoner == "plan":  # held to what any plan is held to; a mistake in it is the developer's to mend
         state = changed(EMPTY, task=asked, tools=tools, config=config)
         decided = decide(state, planning_of(asked, config), _draft(asked), by="developer")

@@ -242,8 +242,8 @@ def endorsed_by(
 def set_of(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Shown:
     """What else a yes to a call is for, where the words speak of a set ("all", "each"): to be shown with the question.
 
-    That is every value of the field that a destination or object came from, if a person can read so many. No set is
-    paid or deleted with one yes, nor given to a tool of which nobody knows what it does.
+    That is every value of the field that a destination or object came from, if a person can read so many. One yes
+    never covers a set of payments or deletions, or a set given to a tool whose effect is unknown.
     """
     effect = guess(spec, known.config.guess)
     if "set" not in known.words.anchor.cues or not effect.classes(to_somebody=False).isdisjoint(_ONE_BY_ONE):
