@@ -1,5 +1,8 @@
 """The moves under way of one run: made side by side, put on record as they end; and what is said to the run meanwhile.
 
+What nobody waits for goes on record with what comes next: a reply, its verdicts and the announcement of its calls are
+one append, made before the first call begins.
+
 A word that somebody says is heard between two events, at a place of its own in the journal, also while moves are made.
 One that ends the run has what is still under way cut off.
 """
@@ -15,6 +18,7 @@ from typing import Protocol, cast
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import announce, durability
 from surefoot.core.state.state import State
+from surefoot.types.errors import JournalError
 from surefoot.types.events import Event, RunEnded
 from surefoot.types.moves import Act, Move, Probe, Think, Within, WorldMove
 from surefoot.types.ports import Durability, RunJournal
@@ -93,6 +97,7 @@ class UnderWay:
         self._are_held_back = False
         self._alone: State | None = None  # the state in which the only move is made here
         self._hearing: asyncio.Task[None] | None = None
+        self._owed: list[Event] = []  # what has happened, and goes on record with what comes next
         self._said: list[Event] = []
         self._made: list[_Ended] = []  # by that move
         self._is_over = self._is_cut_off = False
@@ -118,6 +123,8 @@ class UnderWay:
         finally:
             if kind is asyncio.CancelledError:
                 await self._recorded([*self._made, *self._all_ended()])  # what has ended must not be made again
+            if not isinstance(error, JournalError):
+                await self._append()
 
     def has_more(self, state: State) -> bool:
         """Whether there is something to wait for: moves that were begun, or a word that was not heard yet."""
@@ -128,29 +135,32 @@ class UnderWay:
         if self._leave.has_begun and any(isinstance(move, WorldMove) for move in moves):
             await self._go()
         safety: list[Durability] = [durability(move, state) for move in moves]
-        if events := [event for move in moves for event in announce(move, state)]:
-            await self._journal.append(events, max(safety, key=_SAFETY.index))
-            self._hands.announced(events)
-            state = fold(events, state)
+        events = [event for move in moves for event in announce(move, state)]
+        state = fold(events, state)
+        self._owed += events
         for move, wanted in zip(moves, safety, strict=True):
             if isinstance(move, WorldMove):
                 self.moves |= {move}
                 self._waiting.append((move, state))
                 if wanted == "synced":
                     self._effects.add(move)
+        if self._waiting or any(wanted != "soon" for wanted in safety):
+            await self._append(max(safety, key=_SAFETY.index))
         if not self.moves and time.monotonic() - self._turned_s > _LONGEST_TURN_S:  # a reply may hold a thousand calls
+            await self._append()
             await asyncio.sleep(0)
             self._turned_s = time.monotonic()
         return state
 
     async def next_events(self, state: State) -> Sequence[Event]:
-        """What the next move to end brought, what else has ended by then, or what somebody says; on record already."""
+        """What the next move to end brought, what else has ended by then, or what somebody says."""
         if state.ending is not None:  # somebody has ended it: what comes of these moves is nobody's any more
             await self._cut_off()
             self._all_ended()
             self.moves, self._effects = frozenset(), set()
             self._waiting.clear()
             return ()
+        await self._append()
         is_alone = state.planning is None and sum(call.is_open for call in state.calls) < 2  # noqa: PLR2004
         is_alone = is_alone and not (self._has_words or self._leave.has_begun)
         if len(self._waiting) == len(self.moves) == 1 and is_alone:
@@ -242,8 +252,8 @@ class UnderWay:
         acting = [one.call_id for one in moves if isinstance(one, Act | Probe)]
         events, heard = await self._hands.hear(state, is_thinking=thinking, acting=acting)
         if heard:
-            await self._journal.append(events, "written", heard=heard)
-            self._hands.announced(events)
+            self._owed += events
+            await self._append("written", heard)
         return events
 
     async def _cut_off(self) -> None:
@@ -265,12 +275,18 @@ class UnderWay:
         made = {move for move, _ in ended}
         self.moves -= made
         events = [event for _, some in ended for event in some]
-        if events:
-            wanted: Durability = "soon" if self._effects.isdisjoint(made) else "written"
-            await self._journal.append(events, wanted)
-            self._hands.announced(events)
+        self._owed += events
+        if events and not self._effects.isdisjoint(made):
+            await self._append("written")
         self._effects -= made
         return events
+
+    async def _append(self, wanted: Durability = "soon", heard: Sequence[Posted] = ()) -> None:
+        """Put on record what is owed."""
+        if self._owed or heard:
+            events, self._owed = self._owed, []
+            await self._journal.append(events, wanted, heard=heard)
+            self._hands.announced(events)
 
     async def _make(self, move: WorldMove, state: State) -> None:
         self._ended.put_nowait((move, await self._hands.do(move, state)))
