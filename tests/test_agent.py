@@ -360,14 +360,10 @@ class Wordless(Exception):
         raise RuntimeError("no words")
 
 
-class WordlessFailure(ToolFailed):
-    __str__ = Wordless.__str__
-
-
 RAISED = [
     (KeyError("k"), "KeyError: 'k'"),
     (Wordless(), "Wordless"),
-    (WordlessFailure("x"), "WordlessFailure|no words"),
+    (type("WordlessFailure", (ToolFailed,), {"__str__": Wordless.__str__})("x"), "error: WordlessFailure$"),
     (SystemExit(Wordless()), "SystemExit"),
     (KeyboardInterrupt("enough"), "KeyboardInterrupt: enough"),
     (SystemExit(3), "SystemExit: 3"),

@@ -326,6 +326,7 @@ class TestCalls:
             return tool(fail)
 
         group = ExceptionGroup("g", [ValueError("a"), KeyError("b")])
+        wordless = type("Wordless", (ToolFailed,), {"__str__": None})
         for error, content, named in (
             (ValueError("no"), "ValueError: no", "parameter:ValueError"),
             (ValueError(), "ValueError", "parameter:ValueError"),
@@ -338,6 +339,7 @@ class TestCalls:
             (ToolFailed("No.", code="E7"), "No.", "tool:E7"),
             (ToolFailed("No.", code="external:E8"), "No.", "external:E8"),
             (ToolFailed("No.", infrastructure=True), "No.", "transient:failed"),
+            (wordless("No.", infrastructure=True, code="E9"), "Wordless", "transient:E9"),
         ):
             is_ours = named.partition(":")[0] in ("transient", "timeout")
             expected = ToolResult(content, kind="error", infrastructure=is_ours, error=named)

@@ -184,7 +184,7 @@ def failed(error: BaseException) -> ToolResult:
         return ToolResult("the tool was cancelled from inside", "error")
     try:
         return failure(as_exception(error))
-    except Exception:  # noqa: BLE001  # its `__str__`
+    except Exception:  # noqa: BLE001  # an attribute of it
         return ToolResult(type(error).__name__, "error")
 
 

@@ -156,7 +156,7 @@ def failure(error: Exception) -> ToolResult:
     if isinstance(error, ToolFailed):
         cls = "transient" if error.infrastructure else "tool"
         named = error.code if ":" in error.code else f"{cls}:{error.code or 'failed'}"
-        return ToolResult(str(error)[:LONGEST_ERROR], "error", infrastructure=error.infrastructure, error=named)
+        return ToolResult(_described(error)[:LONGEST_ERROR], "error", infrastructure=error.infrastructure, error=named)
     leaves = _leaves(error)
     text = "; ".join(_described(leaf) for leaf in leaves[:10])[:LONGEST_ERROR]
     named = _class_and_code(leaves[0]) if leaves else ""
@@ -244,17 +244,17 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 
 def _described(error: BaseException) -> str:
+    named = type(error).__name__
     try:
         message = str(error)
     except Exception:  # noqa: BLE001  # `__str__` is foreign code
-        message = ""
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+        return named
+    return message if isinstance(error, ToolFailed) else f"{named}: {message}" if message else named
 
 
 def _is_of_network(error: BaseException) -> bool:
-    if isinstance(error, (ConnectionError, TimeoutError)):
-        return True
-    return isinstance(error, OSError) and (error.errno in _NETWORK or isinstance(error, socket.gaierror))
+    is_kind = isinstance(error, ConnectionError | TimeoutError | socket.gaierror)
+    return is_kind or (isinstance(error, OSError) and error.errno in _NETWORK)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
