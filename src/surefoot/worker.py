@@ -23,7 +23,7 @@ from surefoot.telemetry import figure, has_provider
 from surefoot.types.errors import JournalError, JournalUnavailable, RunBusy, UsageError
 from surefoot.types.events import Event
 from surefoot.types.messages import Signal
-from surefoot.types.ports import Claimed, JournalStore, RunFilter
+from surefoot.types.ports import LEASE_S, Claimed, JournalStore, RunFilter
 
 _LOG = logging.getLogger("surefoot.worker")
 
@@ -48,7 +48,7 @@ class Worker:
         agents: Mapping[str, Agent[Any]],
         *,
         most: int = 16,
-        lease_s: float = 30.0,
+        lease_s: float = LEASE_S,
         name: str = "",
         tell: Callable[[str, Event | Signal], None] | None = None,
     ) -> None:

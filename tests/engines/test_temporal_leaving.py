@@ -21,7 +21,6 @@ from temporalio.testing import ActivityEnvironment
 
 from surefoot import Agent, LoopConfig, MemoryJournal, tool
 from surefoot.core.state.state import EMPTY
-from surefoot.engines.temporal import worker
 from surefoot.engines.temporal.activities import KINDS, Activities, States
 from surefoot.engines.temporal.payloads import WORKFLOW, Asked, Batch, Given, Held, Size, encode_move, workflow_id
 from surefoot.engines.temporal.worker import adopt, connected
@@ -101,16 +100,13 @@ async def test_a_run_that_cannot_be_a_workflow_holds_up_no_other(temporal_server
     assert (await store.summary("r" * 1200)).status != "completed"
 
 
-async def test_a_run_whose_workflow_never_got_anywhere_is_adopted(
-    temporal_server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(worker, "_LEASE_S", 3.0)
+async def test_a_run_whose_workflow_never_got_anywhere_is_adopted(temporal_server: Server, tmp_path: Path) -> None:
     store, run_id = store_of(str(tmp_path / "runs.db")), "stuck"
     agent = Agent(ScriptedModel(["Done."]), journal=store, name="clerk")
     client = await connected(store, temporal_server.address)
     stuck = Given(Held(run_id, "clerk", 0), "move", 4000)
     handle = await client.start_workflow(WORKFLOW, stuck, id=workflow_id(run_id), task_queue="nobody's")
-    async with engine(temporal_server, agent, size="move"):
+    async with engine(temporal_server, agent, lease_s=3.0):
         await agent.start("go", run_id=run_id)
         async with asyncio.timeout(PATIENCE_S):
             while _SIGNALLED not in {one.event_type for one in (await handle.fetch_history()).events}:  # noqa: ASYNC110

@@ -23,7 +23,7 @@ from surefoot.cli.options import JournalOption
 from surefoot.cli.setup import journal_path, open_journal
 from surefoot.telling.text import without_password
 from surefoot.types.errors import UsageError, extra_needed
-from surefoot.types.ports import JournalStore
+from surefoot.types.ports import LEASE_S, JournalStore
 from surefoot.worker import Worker
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def worker(
     drive: Annotated[
         int | None, typer.Option(min=1, help="Runs driven at once. Default: 8 per core, up to 64.")
     ] = None,
-    lease: Annotated[float, typer.Option(min=3, help="Seconds until others take its runs if it is cut off.")] = 30,
+    lease: Annotated[float, typer.Option(min=3, help="Seconds until others take its runs if it is cut off.")] = LEASE_S,
     grace: Annotated[float, typer.Option(min=0, help="Seconds for calls in progress to finish at shutdown.")] = 30,
     once: Annotated[bool, typer.Option("--once", help="Exit when no run is ready.")] = False,
     engine: Annotated[

@@ -79,9 +79,6 @@ class RunFilter:
     prefix: str = ""
 
 
-EVERY_RUN = RunFilter()
-
-
 @dataclass(frozen=True, slots=True)
 class RunPage:
     """A page of a list, newest first; `next` is where the next one begins, "" where there is none."""
@@ -100,6 +97,9 @@ class Claimed:
     is_takeover: bool = False
 
 
+EVERY_RUN = RunFilter()
+LEASE_S = 30
+"""For how long a run stays with a worker that has claimed it and is cut off, in seconds, where nothing else is said."""
 Durability = Literal["soon", "written", "synced"]
 """How safe an append is when it returns: queued; written, so that it survives this process; synced, power loss."""
 

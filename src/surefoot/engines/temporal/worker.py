@@ -41,11 +41,10 @@ from surefoot.types.errors import (
     RunUnknown,
     UsageError,
 )
-from surefoot.types.ports import Claimed, JournalStore, RunFilter
+from surefoot.types.ports import LEASE_S, Claimed, JournalStore, RunFilter
 
 _LOG = logging.getLogger("surefoot.temporal")
 
-_LEASE_S = 30.0
 _LOOK_S = 0.25
 _MOST_STARTED = 64
 _WEDGED_ATTEMPTS = 3
@@ -99,7 +98,7 @@ class Engine:
 
     `size` is what an activity is: one "move", or a whole stretch of a "run". A workflow begins anew after `most_events`
     of its history. With a `deployment`, workflows stay with workers of the build that they were started with. With
-    `calls_only`, only calls are made that come to that queue (`@tool(queue=…)`), and no workflow is started.
+    `calls_only`, no workflow is started: only calls of that queue are made (`@tool(queue=…)`). `lease_s`: see `Worker`.
     """
 
     def __init__(
@@ -113,12 +112,12 @@ class Engine:
         most_events: int = MOST_EVENTS,
         deployment: WorkerDeploymentVersion | None = None,
         calls_only: bool = False,
+        lease_s: float = LEASE_S,
     ) -> None:
         self._store, self._agents, self._client, self._queue = store, agents, client, queue
         self._size, self._most_events, self._deployment, self._calls_only = size, most_events, deployment, calls_only
         self._activities = Activities(store, agents, f"temporal worker {os.getpid()}", self._note_word)
-        self._said: set[str] = set()
-        self._woken = asyncio.Event()
+        self._lease_s, self._said, self._woken = lease_s, set[str](), asyncio.Event()
         self._claimed: dict[str, Claimed] = {}
         self._begun: dict[str, Claimed] = {}  # claimed here, and no workflow has taken them up here yet
 
@@ -157,10 +156,10 @@ class Engine:
         while True:
             try:
                 now = time.monotonic()
-                if is_due := now > renewed + _LEASE_S / 3:  # first of all: it does not need Temporal
-                    await self._store.renew(_LEASE_S)
+                if is_due := now > renewed + self._lease_s / 3:  # first of all: it does not need Temporal
+                    await self._store.renew(self._lease_s)
                     renewed = now  # how long the answer took is not known to be left of the leases
-                for one in await self._store.claim(self._agents, _MOST_STARTED, _LEASE_S):
+                for one in await self._store.claim(self._agents, _MOST_STARTED, self._lease_s):
                     self._claimed[one.run_id] = one
                 for one in tuple(self._claimed.values()):
                     try:
