@@ -13,7 +13,7 @@ from typing import Any, cast
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.loop.read import read_reply
-from surefoot.core.loop.replay import came_of
+from surefoot.core.loop.replay import is_outcome, replay
 from surefoot.core.loop.slices import request
 from surefoot.core.plan.child import with_whole
 from surefoot.core.state.state import EMPTY, State
@@ -45,7 +45,10 @@ class Miss(BaseException):  # it must fail the test, and no `except Exception` o
 
 @dataclass(slots=True)
 class Tape:
-    """A recorded run, and how far it is played: `state` is the fold of the records before `at`."""
+    """A recorded run, and how far it is played: `state` is the fold of the records before `at`.
+
+    `beside` are records that came together with the one before, `turns` those that hands wait for.
+    """
 
     run_id: str
     parent: str
@@ -53,7 +56,8 @@ class Tape:
     is_taken: bool = False
     at: int = 0
     state: State = EMPTY
-    moved: asyncio.Event = field(default_factory=asyncio.Event)
+    beside: frozenset[int] = frozenset()
+    turns: dict[int, asyncio.Future[None]] = field(default_factory=dict[int, "asyncio.Future[None]"])
 
     def get(self, at: int) -> e.Event | None:
         """The record of that number; None behind the last one, and where somebody else has to go on with the run."""
@@ -73,8 +77,16 @@ class Tape:
         """So many records more have been played."""
         self.state = fold(self.events[self.at : self.at + count], self.state)
         self.at += count
-        self.moved.set()
-        self.moved = asyncio.Event()
+        self.call()
+
+    def call(self) -> None:
+        """Let the next hand go on, in one turn of the loop with those whose records came together with its own."""
+        end = self.at + 1
+        while end in self.beside:
+            end += 1
+        due = [turn for at in range(self.at, end) if (turn := self.turns.get(at)) is not None and not turn.done()]
+        for turn in due if len(due) == end - self.at else ():
+            turn.set_result(None)
 
 
 class PlayedStore(CheckedJournal):
@@ -164,7 +176,7 @@ class PlayedStore(CheckedJournal):
         return min(found, key=lambda s: _RANK[s.call_mode])
 
     def _play(self, run_id: str, tape: Tape) -> None:
-        tape.is_taken = True
+        tape.is_taken, tape.beside = True, replay(tape.events).beside
         self._playing[run_id] = tape
 
 
@@ -219,18 +231,18 @@ class PlayedRun(AroundRun):
 
     async def turn_of(self, at: int) -> None:
         """Return when all records before that one are played."""
+        loop, tape = asyncio.get_running_loop(), self.tape
+        tape.turns[at] = turn = loop.create_future()
+        loop.call_soon(tape.call)  # not at once: hands that go on together have to do so in the order of their records
         try:
             async with asyncio.timeout(self.store.patience_s):
-                while self.tape.at < at:
-                    await self.tape.moved.wait()
+                await turn
         except TimeoutError:
-            tape = self.tape
-            what = f"{_title(tape)} went on with a {tape.events[tape.at].type} at record {tape.at}, which does not come"
+            late = next((n for n in range(tape.at, len(tape.events)) if n not in tape.turns), at)
+            what = f"{_title(tape)} went on with a {tape.events[late].type} at record {late}, which does not come"
             raise self.store.miss(what) from None
-
-
-_OF_MODELS = (e.ModelReplied, e.ModelFailed, e.ModelTraitLearnt)
-_OfModels = e.ModelReplied | e.ModelFailed | e.ModelTraitLearnt
+        finally:
+            tape.turns.pop(at, None)
 
 
 class PlayedHands(LiveHands):
@@ -244,53 +256,31 @@ class PlayedHands(LiveHands):
 
     async def do(self, move: WorldMove, state: State) -> Sequence[e.Event]:
         """What came of the move when it was recorded, in its turn."""
-        tape = self._run.tape
-        if isinstance(move, Think):
-            return (await self._thought(move, state),)
-        if isinstance(move, Within) and isinstance(move.move, Think):
-            return (await self._thought_in(move, move.move, state),)
-        at = tape.find(lambda event: came_of(event, move))
+        tape, miss = self._run.tape, self._run.store.miss
+        at, now = tape.find(lambda event: is_outcome(event, move)), tape.get(tape.at)
+        if isinstance(move, Think) and at != tape.at and now is not None:  # nothing is made beside it
+            step = f"step {move.step} of {_title(tape)}"
+            raise miss(f"in {step} a model is asked, where there was a {now.type}")
         call = state.call(move.call_id) if isinstance(move, Act) else None
         if at is None and call is not None and call.spec is not None and not call.spec.may_repeat:
             return ()  # nobody knew what came of it
         if at is None:
             raise await self._run.broken_off()
-        await self._run.turn_of(at)
         event = tape.events[at]
         result = event.result if isinstance(event, e.CallEnded | e.DoubtSettled) else None
         if result is not None and result.blob is not None:
             await self._run.put_blob(self._run.store.blobs[result.blob])
+        await self._run.turn_of(at)
+        if isinstance(move, Think):
+            self._compare(event, move, tape.state, state)
+        elif isinstance(move, Within) and isinstance(move.move, Think) and isinstance(event, e.InStep):
+            plans = ((one.planning, one) for one in (tape.state, state))
+            steps = (with_whole(plan.children[move.step_id], one) for plan, one in plans if plan is not None)
+            self._compare(event.event, move.move, *steps)
         return (event,)
 
-    async def _thought(self, move: Think, state: State) -> e.Event:
-        tape = self._run.tape
-        event = tape.get(tape.at)
-        if event is None:
-            raise await self._run.broken_off()
-        if not isinstance(event, _OF_MODELS):
-            step = f"step {move.step} of {_title(tape)}"
-            raise self._run.store.miss(f"in {step} a model is asked, where there was a {event.type}")
-        return self._compared(event, move, tape.state, state)
-
-    async def _thought_in(self, within: Within, move: Think, state: State) -> e.Event:
-        """The same in a step of a plan, which may think beside others."""
-        tape, name = self._run.tape, within.step_id
-
-        def is_it(event: e.Event) -> bool:
-            if not isinstance(event, e.InStep) or not isinstance(event.event, _OF_MODELS):
-                return False
-            return (event.step_id, event.attempt) == (name, within.attempt)
-
-        if (at := tape.find(is_it)) is None:
-            raise await self._run.broken_off()
-        await self._run.turn_of(at)
-        event = cast("e.InStep", tape.events[at])
-        then, now = ((one.planning.children[name], one) for one in (tape.state, state) if one.planning is not None)
-        self._compared(cast("_OfModels", event.event), move, with_whole(*then), with_whole(*now))
-        return event
-
-    def _compared(self, event: _OfModels, move: Think, then: State, state: State) -> e.Event:
-        """The event, once what is asked now and how the reply is read are as they were."""
+    def _compare(self, event: e.Event, move: Think, then: State, state: State) -> None:
+        """Raise a `Miss` unless what is asked now and how the reply is read are as they were."""
         tape, miss = self._run.tape, self._run.store.miss
         step = f"step {move.step} of {_title(tape)}"
         if then.gate and state.gate:  # the marks around foreign text are of the run's id
@@ -303,7 +293,6 @@ class PlayedHands(LiveHands):
                 raise miss(f"the reply in {step} is read otherwise now: {differing(encoded(event), encoded(read))}")
             if self.stream:
                 self.tell(TextDelta(event.parsed.final or event.parsed.content or event.message.content))
-        return event
 
 
 def encoded(event: e.Event) -> str:

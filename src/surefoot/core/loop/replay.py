@@ -29,13 +29,17 @@ from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated, S
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The events that came out of a replay, and the first record that came out differently (None: none did)."""
+    """The events that came out of a replay, and the first record that came out differently (None: none did).
+
+    `beside` are the records that came together with the one before: the table of moves was not asked in between.
+    """
 
     events: tuple[e.Event, ...]
     state: State
     differs_at: int | None = None
     expected: e.Event | None = None
     got: e.Event | None = None
+    beside: frozenset[int] = frozenset()
 
 
 def replay(recorded: Sequence[e.Event]) -> Replayed:
@@ -45,12 +49,12 @@ def replay(recorded: Sequence[e.Event]) -> Replayed:
     due: list[e.Event] = []
     out: list[e.Event] = []
     given = _external_records(recorded)
-    is_opening, is_said = True, False
+    is_opening, is_said, together = True, False, set[int]()
     for at, event in enumerate(recorded):
         is_said = _is_said(event, after_said=is_said)
         if is_said:
             made, told = _next(state, under_way)  # what nothing announces began before somebody spoke, if ever
-            if not told and any(_is_outcome(one, move) for one in recorded[at:] for move in made - under_way):
+            if not told and any(is_outcome(one, move) for one in recorded[at:] for move in made - under_way):
                 under_way = made
             under_way = _again(state, event, under_way, [])[1]  # a call whose doubt was settled is so no longer
             out.append(event)
@@ -67,22 +71,24 @@ def replay(recorded: Sequence[e.Event]) -> Replayed:
                 is_made = told[0] == event
             else:  # what nothing announces was really made if anything came of it
                 new = made - under_way
-                is_made = not new or any(_is_outcome(one, move) for one in recorded[at:] for move in new)
+                is_made = not new or any(is_outcome(one, move) for one in recorded[at:] for move in new)
             if not is_made:  # it may have come of a move that ended with the one before: nobody asked in between
                 beside, left = _again(state, event, under_way, [])
                 is_made = beside != event or left == under_way
             if is_made:
                 under_way, due = made, told
+            else:
+                together.add(at)
         got, under_way = (
             (_outcome_for(state, event), under_way) if at in given else _again(state, event, under_way, due)
         )
         if got != event:
-            return Replayed(tuple(out), state, at, event, got)
+            return Replayed(tuple(out), state, at, event, got, frozenset(together))
         if due and due[0] == event:
             due.pop(0)
         out.append(event)
         state = fold((event,), state)
-    return Replayed(tuple(out), state)
+    return Replayed(tuple(out), state, beside=frozenset(together))
 
 
 def _next(state: State, under_way: frozenset[moves.Move]) -> tuple[frozenset[moves.Move], list[e.Event]]:
@@ -120,20 +126,6 @@ def _is_said(event: e.Event, *, after_said: bool) -> bool:
             return after_said
         case _:
             return isinstance(inner, PlanSigned | e.RunNoted | e.ValuesEndorsed)
-
-
-def _is_outcome(event: e.Event, move: moves.Move) -> bool:
-    match move:
-        case moves.Within(step_id, attempt, inner) if isinstance(event, e.InStep):
-            return (event.step_id, event.attempt) == (step_id, attempt) and _is_outcome(event.event, inner)
-        case moves.Think(step, role) if isinstance(event, e.ModelReplied):
-            return (event.step, event.role) == (step, role)
-        case moves.Think() | moves.Ask() if isinstance(event, e.ModelTraitLearnt):
-            return True
-        case moves.Think() | moves.Ask() if isinstance(event, e.ModelFailed):
-            return _may_fail(move)
-        case _:
-            return came_of(event, move)
 
 
 def _again(
@@ -175,7 +167,7 @@ def _again(
         case e.RunStarted() | e.RunResumed() | e.RunForked() | e.DriverChanged() | e.ToolsSelected():
             return event, under_way
         case _:
-            made = next((m for m in under_way if came_of(event, m)), None)
+            made = next((m for m in under_way if is_outcome(event, m)), None)
             return (event, under_way - {made}) if made is not None else (None, under_way)
 
 
@@ -184,9 +176,17 @@ def _may_fail(move: moves.Move) -> bool:
     return isinstance(move, moves.Think) or (isinstance(move, moves.Ask) and move.proposal is not None)
 
 
-def came_of(event: e.Event, move: moves.Move) -> bool:
-    """Whether an event is what came of a move that touches the world, but for a reply."""
+def is_outcome(event: e.Event, move: moves.Move) -> bool:
+    """Whether an event is what came of a move that touches the world."""
     match move:
+        case moves.Within(step_id, attempt, inner) if isinstance(event, e.InStep):
+            return (event.step_id, event.attempt) == (step_id, attempt) and is_outcome(event.event, inner)
+        case moves.Think(step, role) if isinstance(event, e.ModelReplied):
+            return (event.step, event.role) == (step, role)
+        case moves.Think() | moves.Ask() if isinstance(event, e.ModelTraitLearnt):
+            return True
+        case moves.Think() | moves.Ask() if isinstance(event, e.ModelFailed):
+            return _may_fail(move)
         case moves.Act(call_id):
             return isinstance(event, e.CallEnded | CallPaused) and event.call_id == call_id
         case moves.Probe(call_id):
@@ -209,15 +209,13 @@ def came_of(event: e.Event, move: moves.Move) -> bool:
             return isinstance(event, BranchCommitted) and event.asking is not None and event.decision.tree_id == about
         case moves.Ask(kind, about):
             return isinstance(event, ProposalMade) and (event.kind, event.about) == (kind, about)
-        case moves.Within(step_id, attempt, inner) if isinstance(event, e.InStep):
-            return (event.step_id, event.attempt) == (step_id, attempt) and came_of(event.event, inner)
         case moves.Shortlist():
             return isinstance(event, e.ToolsShortlisted)
         case moves.Wait(step_id, attempt):
             return isinstance(event, StepStarted) and (event.step_id, event.attempt) == (step_id, attempt)
         case moves.Evaluate(name):
             return isinstance(event, RunEvaluated) and event.evaluation.name == name
-        case _:  # a reply, which is parsed anew; the other moves only record
+        case _:  # the other moves only record
             return False
 
 
