@@ -1,6 +1,5 @@
 """What counts as a reference. Source: spec/primitives.md, 3.2 to 3.4."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,19 +87,14 @@ def test_the_leftmost_wins_and_a_stretch_is_claimed_once() -> None:
     assert refs("https://e.com/./a.md#42 then ./b.md") == [("url", "https://e.com/./a.md#42"), ("file", "./b.md")]
 
 
-@pytest.mark.parametrize(("text", "patterns", "expected"), [
-    ("#42", r"#4\d,#42", ["p0"]), ("PR #42", "PR", ["pr"]), ("x PR #42", "x P", ["p0", "issue"]),
-])  # fmt: skip
+@cases("knowledge/prefetch_extract")
 def test_a_custom_match_wins_at_equal_length_and_loses_to_longer(text: str, patterns: str, expected: list[str]) -> None:
     given = tuple(ReferencePattern(f"p{at}", pattern) for at, pattern in enumerate(patterns.split(",")))
     found = extract([text], PreHydrationConfig(path_style="posix", custom_patterns=given)).references
     assert [ref.type for ref in found] == expected
 
 
-@pytest.mark.parametrize(("text", "first"), [
-    ("HTTPS://E.com:443 https://e.com/ https://e.com/#x", "HTTPS://E.com:443"), ("./a/../b.md ./b.md", "./a/../b.md"),
-    ("#007 GH-7 #7", "#007"), ("PR #5, pr#5, pull request #5", "PR #5"), ("Octo/Repo#7 octo/repo#7", "Octo/Repo#7"),
-])  # fmt: skip
+@cases("knowledge/prefetch_extract")
 def test_the_same_thing_counts_once_in_its_first_spelling(text: str, first: str) -> None:
     assert [value for _, value in refs(text)] == [first]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from surefoot.core.text.urls import MOST_SPANS, Found, Span, url_key, urls
-from surefoot.knowledge.prefetch.paths import Code, existing, file_key, files
+from surefoot.knowledge.prefetch.paths import CJK, Code, existing, file_key, files
 from surefoot.types.prehydration import PreHydrationConfig, Reference, ReferencePattern
 
 MOST_MARKS = 30_000
@@ -47,7 +47,7 @@ _PULL = re.compile(
 )
 _COLOUR = 6
 """So many digits are a colour, unless a word says that they are an issue."""
-_SAYS_ISSUE = re.compile(r"(?<![^\W\d_])(?:issues?|fix(?:es|ed|ing)?|(?:clos|resolv)(?:e|es|ed|ing))\Z")
+_SAYS_ISSUE = re.compile(rf"(?<![^\W\d_{CJK}])(?:issues?|fix(?:es|ed|ing)?|(?:clos|resolv)(?:e|es|ed|ing))\Z")
 _LONGEST_WORD = 24
 
 
