@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -26,6 +28,7 @@ from surefoot import (
 from surefoot.testing.models import FunctionModel, ScriptedModel
 from surefoot.types.errors import TraitRefused
 from surefoot.types.events import Event
+from surefoot.types.ports import Tool
 from surefoot.types.reflection import RetryWithAdjustedParams, SkipSteps
 
 pytestmark = pytest.mark.anyio
@@ -114,6 +117,12 @@ async def test_references_of_a_text_are_fetched_without_a_run() -> None:
     assert [one.ref.value for one in found.failed] == ["https://example.org/slow"]
     assert "what stands at https://example.org/a" in found.message
     assert (await engine.hydrate("Nothing here.")).message == ""
+
+    async def broken(*_: object) -> object:
+        raise ValueError("no such page")
+
+    engine = PreHydrationEngine([cast("Tool", SimpleNamespace(spec=page.spec, call=broken))], config)
+    assert [one.error for one in (await engine.hydrate("https://e.org")).failed] == ["ValueError: no such page"]
 
     @tool
     async def change(url: str) -> str:

@@ -20,6 +20,7 @@ from surefoot.core.view.observations import frame_of
 from surefoot.knowledge.directories import HEADING, files_message
 from surefoot.knowledge.prefetch.extract import Extraction, references_in
 from surefoot.knowledge.prefetch.hydrate import PlannedCall, examined, hydrated, items_of, lookups, planned
+from surefoot.runtime.act import failed
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import ConventionsRead, Event, PreHydrationComplete, ReferencesFound
 from surefoot.types.knowledge import ROOT, ConventionFile, KnowledgeError
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 1_000
 """References of a task among which files are looked for."""
-_TIMED_OUT = ToolResult("", "timeout", infrastructure=True)
 
 
 async def read_conventions(world: World, directory: str, state: State) -> Sequence[Event]:
@@ -159,7 +159,7 @@ class PreHydrationEngine:
         found = replace(found, references=examined(found.references, self._lookups, self._catalogue))
         calls, run_id = planned(found.references, self._lookups), uuid4().hex
         side_by_side = asyncio.Semaphore(self.config.max_concurrency)
-        outcomes: dict[str, ToolResult] = {}
+        outcomes = {call.call_id: ToolResult("", "timeout", infrastructure=True) for call in calls}
 
         async def fetch(call: PlannedCall) -> None:
             async with side_by_side:
@@ -168,8 +168,9 @@ class PreHydrationEngine:
                 try:
                     async with asyncio.timeout(limit_s):
                         outcomes[call.call_id] = await self._tools[call.tool].call(call.arguments, context)
-                except TimeoutError:
-                    outcomes[call.call_id] = _TIMED_OUT
+                except Exception as error:  # noqa: BLE001  # a tool may be anybody's code: the model is told
+                    if not isinstance(error, TimeoutError):
+                        outcomes[call.call_id] = failed(error)
 
         fetching = [asyncio.ensure_future(fetch(call)) for call in calls]
         if fetching:
@@ -177,5 +178,4 @@ class PreHydrationEngine:
             for one in late:
                 one.cancel()
             await asyncio.gather(*fetching, return_exceptions=True)
-        outcomes = {call.call_id: _TIMED_OUT for call in calls} | outcomes
         return hydrated(found, outcomes, self.config, run_id=run_id)
