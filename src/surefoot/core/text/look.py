@@ -269,7 +269,7 @@ _DATE = (
 )
 _STAMP = re.compile(
     rf"{_FIRST_DIGIT}(?:{_DATE}"
-    rf"|[0-9]?(?<!:[0-9])(?<!:[0-9]{{2}}):[0-5][0-9]{_SECONDS}"
+    rf"|[0-9]?(?<!:[0-9])(?<!:[0-9]{{2}}):[0-5][0-9](?:{_SECONDS}| ?[AaPp][Mm]\b)"
     # without seconds it is a time only where it cannot be a line and a column
     rf"|[0-9](?<![:(][0-9]{{2}})(?<!line [0-9]{{2}})(?<=[01][0-9]|2[0-3]):[0-5][0-9](?![0-9:]){_ZONE})"
 )
