@@ -70,6 +70,14 @@ def test_a_configuration_that_is_refused_is_told() -> None:
     assert "pattern='('" in cast("Mapping[str, str]", results["a"])["config_error"]
 
 
+def test_a_result_belongs_to_its_reference_also_behind_one_that_is_refused() -> None:
+    references = [["url", "https://joe:pw@e.org"], ["url", "https://e.org"]]
+    config, results = {"resolution_tools": {"url": "get"}}, [{"content": "not asked"}, {"content": "read"}]
+    case = {"id": "a", "config": config, "references": references, "results": results}
+    got = cast("Any", symbiont_prehydrate({"extraction": [], "adversarial": [], "hydration": [case]})["a"])  # JSON
+    assert [one["content"] for one in got["resolved"]] == ["read"]
+
+
 SCORED = {
     "tool_profile": {"visible", "config_error", "must_report_dropped", "warn", "or"},
     "progress": {"last", "config_error"},

@@ -63,11 +63,6 @@ def test_the_message_is_exactly_this() -> None:
     assert got.frame_tokens == -(-(len(got.message.encode()) - 13 - 16) // 4)
 
 
-def test_nothing_resolved_is_no_message() -> None:
-    got = context(A, call_0=ToolResult("404", kind="error"))
-    assert (got.message, got.frame_tokens, got.failed[0].error) == ("", 0, "404")
-
-
 @each(("outcome", "error"), [
     (ToolResult("boom", kind="error"), "boom"), (ToolResult("too late", kind="timeout"), "too late"),
     (ToolResult("no result within 0.2 s", kind="timeout", infrastructure=True), "Resolution timed out"),
@@ -78,10 +73,10 @@ def test_nothing_resolved_is_no_message() -> None:
     (ToolResult("a\ud800"), "not text"), (Ask("may I?"), "needs approval"),
     (Deny("no web"), "denied by policy: no web"), (None, "Resolution returned no correlated result"),
 ])  # fmt: skip
-def test_each_failure_has_its_reason(outcome: Outcome | None, error: str) -> None:
+def test_each_failure_has_its_reason_and_nothing_resolved_is_no_message(outcome: Outcome | None, error: str) -> None:
     """adv-non-text-content"""
     got = context(A) if outcome is None else context(A, call_0=outcome)
-    assert [each.error for each in got.failed] == [error]
+    assert ([each.error for each in got.failed], got.message, got.frame_tokens) == ([error], "", 0)
 
 
 def test_results_are_paired_by_call_id() -> None:
@@ -196,9 +191,7 @@ def test_nothing_is_wasted_and_nobody_with_less_got_less_than_one_with_more(need
     assert not short or max(given_out) <= max(short) + 1
 
 
-@pytest.mark.parametrize(("text", "tokens", "kept"), [
-    ("😀é", 1, "😀"), ("数据库", 1, "数"), ("数据库", 2, "数据"), ("abcd", 1, "abcd"), ("abcde", 1, "abcd"),
-])  # fmt: skip
+@cases("knowledge/prefetch_hydrate")
 def test_a_cut_leaves_whole_characters(text: str, tokens: int, kept: str) -> None:
     (each,) = context(A, budget=tokens, call_0=ToolResult(text)).resolved
     assert (each.content, each.tokens) == (kept, -(-len(kept.encode()) // 4))
@@ -268,16 +261,11 @@ def test_some_references_are_refused_before_any_call(kind: str, value: str, refu
     assert planned([ref], MADE) == ()
 
 
-def test_an_at_sign_behind_the_host_is_no_user() -> None:
-    (ref,) = examined([Reference("url", "https://e.com/@joe?a=b@c")], MADE, Catalogue())
-    assert ref.refusal == ""
-
-
-def test_calls_are_named_by_the_place_of_their_reference() -> None:
-    named = [Reference("issue", "#1"), Reference("url", "https://e.com"), Reference("file", "./a.md")]
+def test_calls_are_named_by_the_place_of_their_reference_and_an_at_sign_behind_the_host_is_no_user() -> None:
+    named = [Reference("issue", "#1"), Reference("url", "https://e.com/@joe?a=b@c"), Reference("file", "./a.md")]
     calls = planned(examined(named, MADE, Catalogue()), MADE)
     assert [(call.call_id, call.tool, call.arguments) for call in calls] == [
-        ("prehydrate_1", "web_fetch", {"url": "https://e.com"}),
+        ("prehydrate_1", "web_fetch", {"url": "https://e.com/@joe?a=b@c"}),
         ("prehydrate_2", "file_read", {"path": "./a.md"}),
     ]
     assert planned([Reference("file", "./a.md")], MADE, prefix="prehydrate_1_")[0].call_id == "prehydrate_1_0"

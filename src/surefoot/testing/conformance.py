@@ -22,7 +22,7 @@ from surefoot.core.text import object_schema
 from surefoot.core.text.look import similarity
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.prefetch.extract import Extraction, references_in
-from surefoot.knowledge.prefetch.hydrate import examined, hydrated, lookups, planned
+from surefoot.knowledge.prefetch.hydrate import examined, hydrated, lookups
 from surefoot.knowledge.tools import knowledge_tools
 from surefoot.progress import ProgressTracker
 from surefoot.testing.world import orchestrator_scenarios
@@ -211,9 +211,9 @@ def symbiont_prehydrate(data: Case) -> Results:
         made = lookups(config, tools)
         references = examined([Reference(*ref) for ref in case["references"]], made, tools)
         given = [ToolResult(row["content"], kind="error" if row.get("is_error") else "ok") for row in case["results"]]
-        outcomes = {call.call_id: result for call, result in zip(planned(references, made), given, strict=False)}
-        if case.get("reverse"):
-            outcomes = dict(reversed(outcomes.items()))
+        ids = [f"prehydrate_{at}" for at, ref in enumerate(references) if ref.type in made]  # also of one refused
+        pairs = [*zip(ids, given, strict=False)]
+        outcomes = dict(reversed(pairs) if case.get("reverse") else pairs)
         context = hydrated(Extraction(references), outcomes, config, run_id="conformance")
         results[case["id"]] = {
             "resolved": [
