@@ -140,10 +140,10 @@ def kind_of_failure(actor: str, error: StepError | None) -> Cause:
     """
     if error is None:
         return (actor, "", "")
-    is_told_by_words = error.code in _UNTOLD or (
-        error.code.isidentifier() and not error.code.islower() and error.message.startswith(error.code)
-    )  # the name of an exception, which says no more than what kind of error it was
-    return (actor, error.cls, _NUMBER.sub("#", normal(error.message)) if is_told_by_words else error.code)
+    code, told = error.code, error.message
+    is_exception = code.isidentifier() and code not in (code.lower(), code.upper()) and told.startswith(f"{code}:")
+    # the name of an exception says no more than what kind of error it was
+    return (actor, error.cls, _NUMBER.sub("#", normal(told)) if is_exception or code in _UNTOLD else code)
 
 
 _UNTOLD = frozenset({"", "error", "failed", "infrastructure"})  # codes of ours for a failure that has none
