@@ -315,10 +315,11 @@ async def test_a_crash_at_any_place_comes_to_the_same_end(action: LimitAction) -
 
 
 @pytest.mark.parametrize("most", [49, 50, 51])
-async def test_a_number_of_steps_that_is_said_bounds_the_run_and_the_default_each_step(most: int) -> None:
+async def test_a_number_of_steps_that_is_said_bounds_the_run_and_its_steps_the_default_steps_alone(most: int) -> None:
     models = [planner(thoughts(60)) for _ in range(2)]
     agent = World().agent(models[0], config=configured(budget=Budget(max_steps=most), max_steps=60))
     assert ((await agent.run("go", run_id="r")).reason, len(models[0].requests)) == ("llm_budget", most)
+    assert (await planning_of(agent)).loops.words.budget.max_steps == most
     more = await agent.resume("r", config=configured(budget=Budget(max_steps=100)))
     assert (more.status, len(models[0].requests)) == ("completed", 63)  # answered anew
     run = await World().agent(models[1], config=configured(max_steps=60, max_parallel=8)).run("go")
