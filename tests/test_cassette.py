@@ -125,9 +125,7 @@ def without_id(event: Event) -> Event:
     return replace(event, run_id="", follows="", follows_hash="") if isinstance(event, RunStarted) else event
 
 
-async def test_a_recorded_run_is_played_without_model_and_tools(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_recorded_run_plays_without_model_and_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     run = await both(tmp_path / "sum.journal", SUM, [exam_score], once)
@@ -374,17 +372,13 @@ async def test_what_must_come_first_and_does_not_is_told(tmp_path: Path) -> None
         await played(tmp_path / "c", config=LoopConfig(max_concurrent_tools=1), patience_s=0.01)
 
 
-async def test_a_miss_is_raised_at_the_end_when_somebody_caught_it(tmp_path: Path) -> None:
+async def test_a_miss_that_somebody_caught_is_raised_at_the_end_and_hides_no_other_error(tmp_path: Path) -> None:
     await recorded(tmp_path / "c")
     cassette = Cassette(tmp_path / "c")
     agent = cassette.agent(MODEL, [exam_score])
     with pytest.raises(Miss, match="“else”") as raised, cassette:
         await asyncio.gather(agent.run("else"), agent.run("more"), return_exceptions=True)
     assert raised.value is cassette.missed
-
-
-async def test_a_caught_miss_hides_no_other_error(tmp_path: Path) -> None:
-    await recorded(tmp_path / "c")
     with pytest.raises(KeyError, match="the test"), Cassette(tmp_path / "c") as cassette:  # noqa: PT012  # the case
         await asyncio.gather(cassette.agent(MODEL).run("else"), return_exceptions=True)
         raise KeyError("the test")
@@ -502,9 +496,7 @@ async def test_a_cassette_is_replaced_in_one_step(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["c"]  # noqa: PTH208  # names are all that is asked for
 
 
-async def test_a_cassette_holds_no_key_and_leaves_no_connection(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_cassette_holds_no_key_and_no_open_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with chat_server(lambda _: says("hello")) as chat:
         monkeypatch.setenv("SUREFOOT_API_KEY", KEY)
         name = f"{chat.url.replace('//', '//bob:hunter2@')}#m"

@@ -45,10 +45,7 @@ class Miss(BaseException):  # it must fail the test, and no `except Exception` o
 
 @dataclass(slots=True)
 class Tape:
-    """A recorded run, and how far it is played: `state` is the fold of the records before `at`.
-
-    `beside` are records that came together with the one before, `turns` those that hands wait for.
-    """
+    """A recorded run, and how far it is played: `state` is the fold of the records before `at`."""
 
     run_id: str
     parent: str
@@ -58,6 +55,7 @@ class Tape:
     state: State = EMPTY
     beside: frozenset[int] = frozenset()
     turns: dict[int, asyncio.Future[None]] = field(default_factory=dict[int, "asyncio.Future[None]"])
+    """The records that hands wait for. `beside` is as in `Replayed`."""
 
     def get(self, at: int) -> e.Event | None:
         """The record of that number; None behind the last one, and where somebody else has to go on with the run."""
@@ -259,8 +257,7 @@ class PlayedHands(LiveHands):
         tape, miss = self._run.tape, self._run.store.miss
         at, now = tape.find(lambda event: is_outcome(event, move)), tape.get(tape.at)
         if isinstance(move, Think) and at != tape.at and now is not None:  # nothing is made beside it
-            step = f"step {move.step} of {_title(tape)}"
-            raise miss(f"in {step} a model is asked, where there was a {now.type}")
+            raise miss(f"in step {move.step} of {_title(tape)} a model is asked, where there was a {now.type}")
         call = state.call(move.call_id) if isinstance(move, Act) else None
         if at is None and call is not None and call.spec is not None and not call.spec.may_repeat:
             return ()  # nobody knew what came of it

@@ -29,10 +29,7 @@ from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated, S
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The events that came out of a replay, and the first record that came out differently (None: none did).
-
-    `beside` are the records that came together with the one before: the table of moves was not asked in between.
-    """
+    """The events that came out of a replay, and the first record that came out differently (None: none did)."""
 
     events: tuple[e.Event, ...]
     state: State
@@ -40,6 +37,7 @@ class Replayed:
     expected: e.Event | None = None
     got: e.Event | None = None
     beside: frozenset[int] = frozenset()
+    """The records that came together with the one before: the table of moves was not asked in between."""
 
 
 def replay(recorded: Sequence[e.Event]) -> Replayed:
@@ -135,16 +133,11 @@ def _again(
     if due:  # what is announced together is appended together, before anything can come back from the world
         return due[0], under_way
     match event:
-        case e.ModelReplied(step=step, role=role):
-            move = next(
-                (m for m in under_way if isinstance(m, moves.Think) and m.step == step and m.role == role), None
-            )
-            if move is None:
+        case e.ModelReplied():
+            move = next((m for m in under_way if is_outcome(event, m)), None)
+            if not isinstance(move, moves.Think):
                 return None, under_way
             return _read_again(state, event, move), under_way - {move}
-        case e.ModelFailed():
-            move = next((m for m in under_way if _may_fail(m)), None)
-            return (event, under_way - {move}) if move else (None, under_way)
         case e.ModelTraitLearnt():  # the endpoint's own word, in place of a reply
             return event, frozenset(m for m in under_way if not _may_fail(m))
         case e.InStep():
