@@ -11,6 +11,7 @@ from scenes import Row, Words, play, scenes
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, ToolResult, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.slices import request
+from surefoot.core.state.roles import ROLES
 from surefoot.core.state.turn import changed
 from surefoot.runtime.cast import by_role
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
@@ -68,9 +69,7 @@ class World:
     """What really happened."""
 
     def __init__(self, names: Sequence[str] = ("score", "page", "motto")) -> None:
-        self.ran: list[str] = []
-        self.names = names
-        self.states = iter(range(9))
+        self.ran, self.names, self.states = list[str](), names, iter(range(9))
 
     def tools(self) -> list[Tool]:
         def progress() -> str:
@@ -138,23 +137,33 @@ async def test_when_one_model_fails_the_others_work_stays_and_another_can_take_i
     assert len(thinker.requests) == 1
 
 
-@pytest.mark.parametrize(
-    ("reasoner", "why"),
-    [
-        ("dual", "needs a model for the role 'actor'"),
-        ("mono", "has no role 'thinker'"),
-        ("plan", "names 'nope', which this agent does not have"),
-    ],
-)
+@pytest.mark.parametrize(("reasoner", "why"), [
+    ("dual", "needs a model for the role 'actor'"), ("mono", "has no role 'thinker'"), ("plan", "names 'nope', which"),
+])  # fmt: skip
 def test_roles_that_a_reasoner_does_not_have_are_refused(reasoner: str, why: str) -> None:
     config = LoopConfig(plan=PlanConfig(evaluators=("nope",)))
     with pytest.raises(UsageError, match=why):
         Agent({"thinker": ScriptedModel([])}, reasoner=reasoner, config=config)
 
 
-def test_a_share_for_a_role_that_a_reasoner_does_not_have_is_refused() -> None:
-    with pytest.raises(UsageError, match="'react' has no role 'thinker'; it has solo, guard, planner"):
-        Agent(ScriptedModel([]), config=LoopConfig(budget=Budget(shares={"thinker": 0.4})))
+@pytest.mark.parametrize(("reasoner", "role", "told"), [
+    ("react", "thinker", r"the run has solo\. Leave it out$"), ("mono", "planner", "the run has solo"),
+    ("dual", "guard", "thinker and actor. Leave it out, or begin one with a model for it, as `judge` of GuardConfig"),
+    ("plan", "solo", "a plan is limited as a whole"),
+])  # fmt: skip
+async def test_a_share_that_cannot_hold_is_refused_at_once(reasoner: str, role: str, told: str) -> None:
+    config, store = LoopConfig(budget=Budget(shares={role: 0.4})), MemoryJournal()
+    told = f"budget.shares: '{role}' can have no share: .*{told}"
+    with pytest.raises(UsageError, match=told):
+        Agent(ScriptedModel([]), reasoner=reasoner, config=config)
+    agent = Agent(ScriptedModel([ModelUnreachable("down")]), reasoner=reasoner, journal=store)
+    run, models = await agent.run("go"), dict.fromkeys((*ROLES[reasoner], "guard"), ScriptedModel([]))
+    judged = Agent(models, reasoner=reasoner, journal=store)  # what counts are the roles that the run has
+    start, fork = agent.start("go", config=config), judged.fork(run, 1, config=config)
+    for begun in (start, fork, judged.resume(run, config=config)):
+        with pytest.raises(UsageError, match=told):
+            await begun
+    assert len(await store.runs()) == 1
 
 
 def test_what_is_set_for_the_model_of_a_run_is_not_sent_to_another_that_judges() -> None:
@@ -232,8 +241,7 @@ async def test_what_is_dropped_when_the_context_overflows_is_the_oldest() -> Non
     store = MemoryJournal()
     state = fold(await events_of(store, (await agent_on(store, "dual", Letters()).run(TASK)).id))
     task, *whole = request(state, Think(99, "thinker")).messages
-    thinker = state.speakers["thinker"]
-    thinker = changed(thinker, fit=replace(thinker.fit, dropped=3))
+    thinker = changed(now := state.speakers["thinker"], fit=replace(now.fit, dropped=3))
     state = changed(state, speakers={**state.speakers, "thinker": thinker})
     first, line, *rest = request(state, Think(99, "thinker")).messages
     assert (first, line.content) == (task, "[3 earlier steps are not shown]")
@@ -255,12 +263,11 @@ async def test_nothing_that_the_actor_says_closes_its_frame() -> None:
 
 
 async def test_how_one_role_writes_says_nothing_of_the_other_even_with_one_model() -> None:
-    thinks = tagged("score", name="Alice")
     done = '{"thought": "t", "next": "TASK_DONE"}'
 
     def reply(request: ModelRequest) -> Scripted:
         if "You are the Thinker" in request.system:
-            return done if request.mode == "schema" else thinks
+            return done if request.mode == "schema" else tagged("score", name="Alice")
         return DONE
 
     model = FunctionModel(reply, modes=("text", "schema"), name="test:both")

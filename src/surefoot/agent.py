@@ -140,9 +140,9 @@ class Agent(Held, Driver[Out_co]):
             judge=judge_of(self.config.guard),
             planner=plan.model if plan is not None else "",
             wrappers=self.wrap_model,
-            shares=self.config.budget.shares,
         )
         parts = cast_of(self.reasoner, models, settings, self.call_mode)
+        parts.with_shares(self.config, self.reasoner)
         services = checked_services(self.services)
         known, own = known_of(self.config)
         store = store_of(self.journal)
@@ -210,7 +210,7 @@ class Agent(Held, Driver[Out_co]):
         """
         async with self._admission.place(drives=drives):
             new_id, given, offered = id_of(new_id), services_of(self._services, services), await self._offers.now()
-            config = self.config if config is None else checked_config(config)
+            config = self.config if config is None else self._cast.with_shares(checked_config(config), self.reasoner)
             asked = planned(asked, self.reasoner, offered.catalogue, config) if asked.steps else asked
             before, at_hash = await follow(self._store, history, new_id)
             journal = await self._store.open(new_id, create=before.task is None)
@@ -330,7 +330,7 @@ class Agent(Held, Driver[Out_co]):
             effects = await self._offers.effects_of(state.tools)
             changes, selected = dict[str, Speaker](), tuple[Event, ...]()
             if state.task is not None:  # what cannot be driven is not made
-                changes = self._cast.changes(state)
+                changes = self._cast.changes(state, config)
                 selected = (*await anchor_late(state, config), *selected_anew(state, config))
             forked = new_id or new_run_id()
             try:

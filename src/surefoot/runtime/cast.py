@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -82,9 +82,8 @@ class LearntTraits:
     """
 
     def __init__(self, model: Model, path: Path | None) -> None:
-        identity = identity_of(model)
-        self._identity = identity
-        self._path = path if identity != model.name else None
+        self._identity = identity_of(model)
+        self._path = path if self._identity != model.name else None
         self._known: Mapping[str, str] | None = None
 
     def traits(self) -> Mapping[str, str]:
@@ -146,8 +145,7 @@ class Part:
 
     def remembered(self) -> list[ModelTraitLearnt]:
         """What earlier runs of this user have learnt, and the adapter does not say itself."""
-        if not (known := self.learnt.traits()):
-            return []
+        known = self.learnt.traits()
         declared, left_out = self.speaker().traits, () if self.call_mode == "auto" else MODE_TRAITS
         return [
             ModelTraitLearnt(self.model.name, trait, value, REMEMBERED)
@@ -158,8 +156,6 @@ class Part:
 
 _NAMED_IN = {GUARD: "`judge` of GuardConfig", PLANNER: "`model` of PlanConfig"}
 """The roles beside those that speak in a run, and where a model is named for each."""
-
-_BESIDE = frozenset(_NAMED_IN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,18 +196,30 @@ class Cast:
                     " price_out=…) in US dollars a million tokens, or install surefoot[prices], which knows many models"
                 )
 
-    def changes(self, state: State) -> dict[str, Speaker]:
+    def with_shares(self, config: LoopConfig, reasoner: str, roles: Collection[str] = ()) -> LoopConfig:
+        """A configuration for runs of these roles, or of all here. Raises `UsageError` for a share that cannot hold."""
+        able = [role for role in (*ROLES[reasoner], GUARD) if role in (roles or self.parts) and reasoner != "plan"]
+        for role in config.budget.shares:
+            if role not in able:
+                held = f"the run has {' and '.join(able)}" if able else "a plan is limited as a whole"
+                other = f", or begin one with a model for it, as {_NAMED_IN[GUARD]}" if able and role == GUARD else ""
+                raise UsageError(f"budget.shares: {role!r} can have no share: {held}. Leave it out{other}")
+        return config
+
+    def changes(self, state: State, config: LoopConfig | None) -> dict[str, Speaker]:
         """The parts that go on otherwise than the run has had them: another model, or a call mode that was chosen.
 
-        Where the last model has failed too, the first is asked again.
+        Where the last model has failed too, the first is asked again. `config` is a new one, which has to fit as well.
         """
-        if set(state.speakers) - _BESIDE != set(self.parts) - _BESIDE:
+        if state.speakers.keys() - _NAMED_IN.keys() != self.parts.keys() - _NAMED_IN.keys():
             has = " and ".join(state.speakers)
             raise UsageError(f"run {state.run_id} has the roles {has}: take it up with reasoner={state.reasoner!r}")
-        for role in _BESIDE:
+        for role, where in _NAMED_IN.items():
             if role in state.speakers and role not in self.parts:
-                named, where = state.speakers[role].model, _NAMED_IN[role]
+                named = state.speakers[role].model
                 raise UsageError(f"run {state.run_id} has {named} for its {role}: name it as {where} again")
+        if config is not None:
+            self.with_shares(config, state.reasoner, state.speakers)
         changed: dict[str, Speaker] = {}
         for role, kept in state.speakers.items():
             part = self.parts[role] if state.failure is not None else self.parts[role].of(kept.model)
@@ -279,9 +287,8 @@ def by_role(
     judge: str = "",
     planner: str = "",
     wrappers: Sequence[ModelWrapper] = (),
-    shares: Mapping[str, float] | None = None,
 ) -> tuple[dict[str, Sequence[Model]], dict[str, ModelSettings]]:
-    """Models and settings for each role; those that are given alone play all of them. `shares` are those of a budget.
+    """Models and settings for each role; those that are given alone play all of them.
 
     The stages of the guard have a model of their own where `judge` names one, or one is given for the role "guard"; so
     have the proposals of a plan, with `planner` and the role "planner".
@@ -290,7 +297,7 @@ def by_role(
     of_role = settings if isinstance(settings, Mapping) else dict.fromkeys(roles, settings)
     for one in of_role.values():
         of_type(ModelSettings)("settings", one)
-    for name, told in (("model", model), ("settings", settings), ("budget.shares", shares)):
+    for name, told in (("model", model), ("settings", settings)):
         for role in told if isinstance(told, Mapping) else ():
             if role not in roles:
                 raise UsageError(f"{name}: reasoner {reasoner!r} has no role {role!r}; it has {', '.join(roles)}")

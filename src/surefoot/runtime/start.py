@@ -136,7 +136,7 @@ async def next_records(
     first: list[Event] = []
     if state.run_id != run_id:  # it was forked, and died before it could say so
         first.append(RunForked(run_id, state.run_id, state.seen, journal=origin))
-    changes = cast.changes(state)
+    changes = cast.changes(state, config)
     effects = await offers.effects_of(state.tools)
     first += (RunResumed(by, changes, config, effects, origin), *await anchor_late(state, config, over))
     first += selected_anew(state, config)

@@ -83,7 +83,7 @@ class Budget(Settings):
             "give each role a share above 0 and up to 1",
             "give a share for each role that has one, or {} for none",
         ),
-        "share of tokens and money that a role may use: `{thinker = 0.4}`",
+        "share of tokens and money that a role may use, except in a plan: `{thinker = 0.4}`",
     )
 
     @property
