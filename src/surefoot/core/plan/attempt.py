@@ -204,8 +204,8 @@ def _noticed(state: State, planning: Planning, step_id: str, child: State, inner
             return changed(planning, stats=counted(planning, llm_calls=requests))
         case JudgementMade(asking=asking) | PerceptionSanitised(asking=asking) if asking is not None:
             return changed(planning, stats=counted(planning, llm_calls=asking.requests))
-        case events.CallStarted():
-            return changed(planning, stats=counted(planning, tool_calls=1))
+        case events.CallStarted(attempt=attempt):  # one that is made again after a crash is the same call
+            return changed(planning, stats=counted(planning, tool_calls=int(attempt == 1)))
         case CallPaused(inner=run):
             return changed(planning, stats=counted(planning, llm_calls=run.requests))
         case events.CallEnded(call_id, inner=run):
