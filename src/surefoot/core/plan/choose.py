@@ -195,7 +195,7 @@ def previous_tools(planning: Planning) -> tuple[PreviousToolInfo, ...]:
     uses: dict[str, dict[str, ToolUse]] = {}
     for name in planning.order:
         record = planning.steps[name]
-        ended = (*record.failures, *([record.result] if record.status == "succeeded" and record.result else []))
+        ended = (*record.failures, *([record.result] if record.result and record.result.is_success else []))
         for one in ended:
             if one.call_id:
                 of_step = uses.setdefault(one.tool_id, {})
