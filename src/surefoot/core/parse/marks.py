@@ -130,7 +130,7 @@ def stop_sequences(labels: Labels = DEFAULT_LABELS) -> tuple[str, ...]:
 
 FamilyName = Literal[
     "hermes", "qwen3_xml", "glm45", "mistral", "llama3_json", "pythonic", "deepseek_v3", "deepseek_v31",
-    "deepseek_v32_dsml", "kimi_k2", "harmony", "tags", "fenced_json",
+    "deepseek_v32_dsml", "invoke", "kimi_k2", "harmony", "tags", "fenced_json",
 ]  # fmt: skip
 
 TOOL_CALL, TOOL_CALL_END = "<tool_call>", "</tool_call>"
@@ -144,6 +144,7 @@ _MOST_DOUBLED = 2
 
 _GLM_NAME = re.compile(r"(?P<name>[\w.:-]{1,200}+)(?=\s*+(?:<arg_key>|</tool_call>)|(?P<end>\s*+\Z))")
 _QWEN_NAME = re.compile(r"<function=[^<>\s]{1,200}+")
+_INVOKE = re.compile(r"<invoke\s++name=[^<>]{1,200}+>(?P<body>\s*+(?:<parameter\s|</invoke>))?")
 _QWEN_BODY = re.compile(r"\s*+>?\s*+(?:<parameter=|\{|</function>|</tool_call>|\Z)")
 
 
@@ -188,6 +189,13 @@ def function_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
     return "qwen3_xml" if is_meant else None
 
 
+def invoke_family(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row
+    """What an `invoke` element at `at`, or a tag around some, opens; None if it is only mentioned."""
+    is_alone = text.startswith("<invoke", at)
+    named = _INVOKE.match(text, at if is_alone else skip_blanks(text, text.index(">", at) + 1))
+    return "invoke" if named and (named["body"] or not is_alone) else None
+
+
 def _deepseek(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row
     call, separator = seek.find(V3_CALL, at), seek.find(V3_SEPARATOR, at)
     return "deepseek_v3" if separator >= 0 and (call < 0 or separator == call + len(V3_CALL)) else "deepseek_v31"
@@ -204,6 +212,9 @@ MARKERS: dict[str, FamilyName | Callable[[str, int, Seeker], FamilyName | None]]
     V3_CALL: _deepseek,
     "<｜DSML｜function_calls>": "deepseek_v32_dsml",
     "<｜DSML｜invoke": "deepseek_v32_dsml",
+    "<minimax:tool_call>": invoke_family,
+    "<function_calls>": invoke_family,
+    "<invoke": invoke_family,
     "<|tool_calls_section_begin|>": "kimi_k2",
     "<|tool_call_begin|>": "kimi_k2",
     "<|channel|>": "harmony",

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 
 from surefoot.core.parse.calls import Draft, Found, Reading
-from surefoot.core.parse.json_calls import read_python_tag
+from surefoot.core.parse.json_calls import PYTHON_TAG, read_python_tag
 from surefoot.core.parse.objects import LITERALS, read
 from surefoot.core.parse.scan import MOST_CALLS, MOST_NESTED, NotJsonError, skip_blanks
 from surefoot.core.parse.toolset import without_escapes
@@ -64,7 +64,7 @@ def read_python_start(text: str, start: int, reading: Reading) -> Found:
     inner, closed, after = text[start + len(START) :].partition(END)
     has_end = bool(closed)
     if inner.lstrip().startswith("{"):
-        found = read_python_tag(inner, -len("<|python_tag|>"), reading)
+        found = read_python_tag(inner, -len(PYTHON_TAG), reading)
         found = replace(found, format="pythonic")
     elif inner.strip():
         found = _Calls(inner, reading, _LISTED, has_end=has_end).read()
@@ -75,6 +75,15 @@ def read_python_start(text: str, start: int, reading: Reading) -> Found:
     if not has_end:
         warnings.add("unclosed_tag")
     return replace(found, content=text[:start] + after, warnings=frozenset(warnings), end=len(text) - len(after))
+
+
+def read_python_tagged(text: str, start: int, reading: Reading) -> Found:
+    """What stands behind `<|python_tag|>`: calls of offered tools as Python, else objects."""
+    body = start + len(PYTHON_TAG)
+    found = read_bare_pythonic(text[body:], reading)
+    if found is None or any(reading.offered.find(draft.name).tool is None for draft in found.drafts):
+        return read_python_tag(text, start, reading)
+    return replace(found, content=text[:start], end=body + found.end if found.end >= 0 else -1)
 
 
 def read_bare_pythonic(text: str, reading: Reading) -> Found | None:

@@ -24,13 +24,13 @@ import orjson
 from surefoot.core.parse import json_calls
 from surefoot.core.parse.calls import Found, Reading, Repairing, noted_if, read_native, settle
 from surefoot.core.parse.marks import DEFAULT_LABELS, DELIVERABLE, TASK_DONE, FamilyName, Labels, first_mark
-from surefoot.core.parse.pythonic import read_bare_pythonic, read_python_start
+from surefoot.core.parse.pythonic import read_bare_pythonic, read_python_start, read_python_tagged
 from surefoot.core.parse.react import React, first_action, has_answer_label, has_step, without_partial_stop
 from surefoot.core.parse.scan import MOST_CALLS, HeldText, whole_fence
 from surefoot.core.parse.steps import read_schema
 from surefoot.core.parse.stream import Visible, visible, without_leaked_tokens
 from surefoot.core.parse.tags import found_in_tags, read_tool_calls
-from surefoot.core.parse.tokens import read_dsml, read_harmony, read_section
+from surefoot.core.parse.tokens import DSML, INVOKE, read_harmony, read_invokes, read_section
 from surefoot.core.parse.toolset import offered_of, plain_name
 from surefoot.core.text import object_schema
 from surefoot.types.messages import NativeCall
@@ -48,11 +48,12 @@ _JOINT = "\ud800"  # half of a pair: no argument holds it
 FAMILIES: dict[FamilyName, Callable[[str, int, Reading], Found | None]] = {
     **dict.fromkeys(("hermes", "qwen3_xml", "glm45"), read_tool_calls),
     "mistral": json_calls.read_mistral,
-    "llama3_json": json_calls.read_python_tag,
+    "llama3_json": read_python_tagged,
     "pythonic": read_python_start,
     "deepseek_v3": partial(read_section, family="deepseek_v3"),
     "deepseek_v31": partial(read_section, family="deepseek_v31"),
-    "deepseek_v32_dsml": read_dsml,
+    "deepseek_v32_dsml": partial(read_invokes, form=DSML),
+    "invoke": partial(read_invokes, form=INVOKE),
     "kimi_k2": partial(read_section, family="kimi_k2"),
     "harmony": read_harmony,
     "tags": lambda text, start, reading: found_in_tags(text, reading),  # noqa: ARG005  # it walks from the start

@@ -57,6 +57,10 @@ def first_bracket(text: str, start: int, end: int) -> int:
 _BRACKET = re.compile(r"[{\[]")
 
 
+EDGES = re.compile(r"\A\r?\n|\r?\n\Z")
+"""Newlines around a value between tags that belong to the form: one on each side."""
+
+
 class Seeker:
     """Where a string stands next. Asked from left to right, all answers together cost one pass over the text."""
 

@@ -42,9 +42,9 @@ _REASONING = re.compile(
     rf"(?P<name>{'|'.join(REASONING_TAGS)})(?(square)\]|(?:\s[^<>]{{0,200}})?>)",
     re.IGNORECASE,
 )
-_VALUE = re.compile(r"[{\[]|<parameter=|<arg_value>|<｜DSML｜parameter|__PAYLOAD_START__")
+_VALUE = re.compile(r"[{\[]|<parameter[= ]|<arg_value>|<｜DSML｜parameter|__PAYLOAD_START__")
 _VALUE_ENDS = {
-    "<parameter=": "</parameter>",
+    **dict.fromkeys(("<parameter=", "<parameter "), "</parameter>"),
     "<arg_value>": "</arg_value>",
     "<｜DSML｜parameter": "</｜DSML｜parameter>",
     "__PAYLOAD_START__": "__PAYLOAD_END__",
@@ -94,10 +94,9 @@ def visible(reply: str) -> Visible:
     while True:
         while end and text[end - 1].isspace():
             end -= 1
-        token = next((token for token in END_TOKENS if text.endswith(token, 0, end)), None)
-        if token is None:
+        if not text.endswith(END_TOKENS, 0, end):
             return shown if kept < 0 else replace(shown, text=text[:kept], tokens_removed=True)
-        end = kept = end - len(token)
+        end = kept = end - next(len(token) for token in END_TOKENS if text.endswith(token, 0, end))
 
 
 def without_leaked_tokens(text: str) -> str:

@@ -154,7 +154,6 @@ _PARAMETER = re.compile(r"""\s*+<parameter=\s*+["']?(?P<key>[^<>\s"']{1,200}+)["
 _GLM_NAME = re.compile(r"[^\s<>{}\[\]]{1,200}+")
 _KEY, _KEY_END = "<arg_key>", "</arg_key>"
 _VALUE, _VALUE_END = "<arg_value>", "</arg_value>"
-_EDGES = re.compile(r"\A\r?\n|\r?\n\Z")  # newlines that belong to the form, one on each side
 _AFTER_CALL = (FUNCTION, TOOL_CALL, TOOL_CALL_END)
 _END_OF_FUNCTION = ("</function>", *_AFTER_CALL)
 _PARAMETER_OPEN, _PARAMETER_END, _FUNCTION_END = "<parameter=", "</parameter>", "</function>"
@@ -246,7 +245,7 @@ class _ToolCalls:
             if end < 0:
                 told = Fault("truncated", f"the reply ends in the parameter {key[:60]}", name)
                 return Draft(name, fault=told), len(text)
-            made, told = typed(_EDGES.sub("", text[start:end]), key, tool, reading.rules())
+            made, told = typed(scan.EDGES.sub("", text[start:end]), key, tool, reading.rules())
             self.warnings |= told
             if key in arguments and arguments[key] != made:
                 fault = fault or Fault("malformed_arguments", f"{key[:60]} is given twice", name)

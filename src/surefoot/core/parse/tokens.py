@@ -1,14 +1,15 @@
-"""Calls between special tokens: harmony, deepseek_v3, deepseek_v31, kimi_k2 and deepseek_v32_dsml."""
+"""Calls between special tokens: harmony, deepseek_v3, deepseek_v31 and kimi_k2; and those in `invoke` elements."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from surefoot.core.parse.calls import Draft, Found, Reading, arguments_at, past_closer, typed, whole_value
 from surefoot.core.parse.marks import FamilyName
 from surefoot.core.parse.objects import read
-from surefoot.core.parse.scan import MOST_CALLS, NotJsonError, Seeker, skip_blanks
+from surefoot.core.parse.scan import EDGES, MOST_CALLS, NotJsonError, Seeker, skip_blanks
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, ReplyWarning
 
@@ -151,36 +152,32 @@ def read_section(text: str, start: int, reading: Reading, family: FamilyName) ->
     return Found(family, (Draft(fault=fault),), text[:start], frame=False)
 
 
-_DSML_END = "</｜DSML｜function_calls>"
-_INVOKE, _INVOKE_END = "<｜DSML｜invoke", "</｜DSML｜invoke>"
-_DSML_PARAMETER, _DSML_PARAMETER_END = "<｜DSML｜parameter", "</｜DSML｜parameter>"
-_ATTRIBUTES = re.compile(r'(?P<key>[a-z]{1,20})="(?P<value>[^"<>]{0,200})"')
+class _Elements(NamedTuple):
+    """How a family writes the elements of a call, and what ends all of them."""
+
+    family: FamilyName
+    invoke: str
+    invoke_end: str
+    parameter: str
+    parameter_end: str
+    ends: tuple[str, ...]
+
+
+DSML = _Elements(
+    "deepseek_v32_dsml",
+    *("<｜DSML｜invoke", "</｜DSML｜invoke>", "<｜DSML｜parameter", "</｜DSML｜parameter>"),
+    ("</｜DSML｜function_calls>",),
+)
+INVOKE = _Elements(
+    "invoke", "<invoke", "</invoke>", "<parameter", "</parameter>", ("</function_calls>", "</minimax:tool_call>")
+)
+_ATTRIBUTES = re.compile(r"""([a-z]{1,20})=(?:"([^"<>]{0,200})"|'([^'<>]{0,200})')""")
 _HEAD = re.compile(r"[^<>]{0,600}+>")
 
 
-def read_dsml(text: str, start: int, reading: Reading) -> Found:
+def read_invokes(text: str, start: int, reading: Reading, form: _Elements) -> Found:
     """All `invoke` elements from `start` on."""
-    seek = Seeker(text)
-    warnings: set[ReplyWarning] = set()
-    drafts: list[Draft] = []
-    end = start
-    at = seek.find(_INVOKE, start)
-    while at >= 0 and len(drafts) <= MOST_CALLS:
-        draft, end = _invoke(text, at, seek, reading, warnings)
-        drafts.append(draft)
-        at = seek.find(_INVOKE, end)
-    if not drafts:
-        closed = seek.find(_DSML_END, start)
-        between = text[start:closed].partition(">")[2].strip() if closed >= 0 else ""
-        kind = "truncated" if closed < 0 else "malformed_json" if between else "empty"
-        drafts.append(Draft(fault=Fault(kind, f"no {_INVOKE} element was found")))
-        return Found("deepseek_v32_dsml", tuple(drafts), text[:start], frame=False)
-    closing = skip_blanks(text, end)
-    if text.startswith(_DSML_END, closing):
-        end = closing + len(_DSML_END)
-    else:
-        warnings.add("unclosed_tag")
-    return Found("deepseek_v32_dsml", tuple(drafts), text[:start], frozenset(warnings), end=end)
+    return _Invokes(text, reading, form).read(start)
 
 
 def _head(text: str, at: int) -> tuple[Mapping[str, str], int]:
@@ -188,53 +185,91 @@ def _head(text: str, at: int) -> tuple[Mapping[str, str], int]:
     head = _HEAD.match(text, at)
     if head is None:
         return {}, -1
-    return {found["key"]: found["value"] for found in _ATTRIBUTES.finditer(head.group())}, head.end()
+    return {key: first or second for key, first, second in _ATTRIBUTES.findall(head.group())}, head.end()
 
 
-def _invoke(text: str, start: int, seek: Seeker, reading: Reading, warnings: set[ReplyWarning]) -> tuple[Draft, int]:
-    attributes, at = _head(text, start + len(_INVOKE))
-    if at < 0:
-        cut = seek.find(">", start) < 0
-        told = Fault("truncated" if cut else "malformed_json", "an invoke element has no end to its head")
-        return Draft(fault=told), len(text) if cut else start + len(_INVOKE)
-    name = attributes.get("name", "")
-    fault = None if name.strip() else Fault("missing_name", "an invoke element has no name")
-    arguments: dict[str, object] = {}
-    while text.startswith(_DSML_PARAMETER, inside := skip_blanks(text, at)):
-        attributes, at = _head(text, inside + len(_DSML_PARAMETER))
-        close = seek.find(_DSML_PARAMETER_END, at) if at >= 0 else -1
-        if close < 0:
-            return Draft(name, fault=Fault("truncated", "the reply ends inside a parameter", name)), len(text)
-        key = attributes.get("name", "")
-        given, is_text = text[at:close].strip(), attributes.get("string", "")
-        if is_text == "true":
-            arguments[key] = text[at:close]
-        elif is_text != "false":
-            arguments[key], told = typed(text[at:close], key, reading.offered.find(name).tool, reading.rules())
-            warnings |= told
-        else:
-            try:
-                value = read(given, 0, reading.rules(at_end=True))
-                wrong = f"{key}: more than one value" if skip_blanks(given, value.end) < len(given) else ""
-            except NotJsonError as error:
-                wrong = f"{key}: {error.message} at character {error.position + 1}"
-            else:
-                if not wrong:
-                    arguments[key] = value.value
-                    warnings |= value.warnings
+class _Invokes:
+    """Reads the elements of a reply, one after the other."""
+
+    def __init__(self, text: str, reading: Reading, form: _Elements) -> None:
+        self._text, self._reading, self._form = text, reading, form
+        self._seek = Seeker(text)
+        self._warnings: set[ReplyWarning] = set()
+
+    def read(self, start: int) -> Found:
+        text, seek, form = self._text, self._seek, self._form
+        drafts: list[Draft] = []
+        end = start
+        at = seek.find(form.invoke, start)
+        while at >= 0 and len(drafts) <= MOST_CALLS:
+            draft, end = self._invoke(at)
+            drafts.append(draft)
+            at = seek.find(form.invoke, end)
+        if not drafts:
+            closed = seek.first(form.ends, start)
+            between = text[start:closed].partition(">")[2].strip() if closed >= 0 else ""
+            kind = "truncated" if closed < 0 else "malformed_json" if between else "empty"
+            drafts.append(Draft(fault=Fault(kind, f"no {form.invoke} element was found")))
+            return Found(form.family, tuple(drafts), text[:start], frame=False)
+        closing = skip_blanks(text, end)
+        if closer := next((one for one in form.ends if text.startswith(one, closing)), ""):
+            end = closing + len(closer)
+        elif not text.startswith(INVOKE.invoke, start):  # which needs nothing around it
+            self._warnings.add("unclosed_tag")
+        return Found(form.family, tuple(drafts), text[:start], frozenset(self._warnings), end=end)
+
+    def _invoke(self, start: int) -> tuple[Draft, int]:
+        """The call of the element that opens at `start`, and where the text goes on behind it."""
+        text, seek, form, reading = self._text, self._seek, self._form, self._reading
+        attributes, at = _head(text, start + len(form.invoke))
+        if at < 0:
+            cut = seek.find(">", start) < 0
+            told = Fault("truncated" if cut else "malformed_json", "an invoke element has no end to its head")
+            return Draft(fault=told), len(text) if cut else start + len(form.invoke)
+        name = attributes.get("name", "")
+        fault = None if name.strip() else Fault("missing_name", "an invoke element has no name")
+        arguments: dict[str, object] = {}
+        while text.startswith(form.parameter, inside := skip_blanks(text, at)):
+            attributes, at = _head(text, inside + len(form.parameter))
+            close = seek.find(form.parameter_end, at) if at >= 0 else -1
+            if close < 0:
+                return Draft(name, fault=Fault("truncated", "the reply ends inside a parameter", name)), len(text)
+            key, is_text = attributes.get("name", ""), attributes.get("string", "")
+            value, wrong = self._value(text[at:close], key, name, is_text)
             fault = fault or (Fault("malformed_json", wrong, name) if wrong else None)
-        at = close + len(_DSML_PARAMETER_END)
-    end = skip_blanks(text, at)
-    if text.startswith(_INVOKE_END, end):
-        return Draft(name, _unwrapped(arguments, name, reading), fault), end + len(_INVOKE_END)
-    if (close := seek.before(_INVOKE_END, (_INVOKE,), at)) >= 0:
-        told = Fault("malformed_json", f"expected parameter elements, got {text[end:close][:60]!r}", name)
-        return Draft(name, fault=fault or told), close + len(_INVOKE_END)
-    warnings.add("unclosed_tag")
-    is_open = seek.find(_INVOKE, at) < 0 and not text.startswith(_DSML_END, end)
-    if is_open and (reading.cut or end < len(text)):
-        fault = Fault("truncated", "the reply ends before the call does", name)
-    return Draft(name, _unwrapped(arguments, name, reading), fault), at
+            if not wrong:
+                arguments[key] = value
+            at = close + len(form.parameter_end)
+        end = skip_blanks(text, at)
+        if text.startswith(form.invoke_end, end):
+            return Draft(name, _unwrapped(arguments, name, reading), fault), end + len(form.invoke_end)
+        if (close := seek.before(form.invoke_end, (form.invoke,), at)) >= 0:
+            told = Fault("malformed_json", f"expected parameter elements, got {text[end:close][:60]!r}", name)
+            return Draft(name, fault=fault or told), close + len(form.invoke_end)
+        self._warnings.add("unclosed_tag")
+        is_open = seek.find(form.invoke, at) < 0 and not text.startswith(form.ends, end)
+        if is_open and (reading.cut or end < len(text)):
+            fault = Fault("truncated", "the reply ends before the call does", name)
+        return Draft(name, _unwrapped(arguments, name, reading), fault), at
+
+    def _value(self, written: str, key: str, name: str, is_text: str) -> tuple[object, str]:
+        """The value of a parameter, and what is wrong with it; of one that tells no type, by the tool's schema."""
+        reading, given = self._reading, written.strip()
+        if is_text == "true":
+            return written, ""
+        if is_text != "false":
+            written = written if self._form is DSML else EDGES.sub("", written)
+            value, told = typed(written, key, reading.offered.find(name).tool, reading.rules())
+            self._warnings |= told
+            return value, ""
+        try:
+            read_ = read(given, 0, reading.rules(at_end=True))
+        except NotJsonError as error:
+            return None, f"{key}: {error.message} at character {error.position + 1}"
+        if skip_blanks(given, read_.end) < len(given):
+            return None, f"{key}: more than one value"
+        self._warnings |= read_.warnings
+        return read_.value, ""
 
 
 def _unwrapped(arguments: Mapping[str, object], name: str, reading: Reading) -> Mapping[str, object]:
