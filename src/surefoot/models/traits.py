@@ -9,58 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 
+from surefoot.core.text.words import table
 from surefoot.models.json_edge import items, mapping, read, text, write
-from surefoot.types.attachments import AUDIO, IMAGES, PDF, TRAIT_OF
 from surefoot.types.errors import ConfigError
 from surefoot.types.messages import Traits
 
-_OPENAI_HOSTS = r"api\.openai\.com|\.(openai|cognitiveservices|services\.ai)\.azure\.com"
-_OPENAI = {"json_schema": "yes", "answer_schema": "beside_tools", "max_tokens_field": "max_completion_tokens"}
-_OWN_REASONING = {"own_reasoning": "yes"}
-_REASONING = {
-    "max_tokens_field": "max_completion_tokens",
-    "temperature": "no",
-    "top_p": "no",
-    "stop": "no",
-    **_OWN_REASONING,
-}
-_TEXT_ONLY = dict.fromkeys(TRAIT_OF.values(), "no")
-_OLD_CLAUDE = r"claude-(3|(opus|sonnet|haiku)-4(-[0-5](-|$)|-2|$))"  # before the models that set their own budget
-_NEW_CLAUDE = r"claude-(opus-4-[789]|[a-z]+-[5-9])"  # they take no sampling settings any more
-
 _IN_WORDS = {r"\w+": "the name of a field, yes or no", r"\d+": "a number of tokens, as a text"}
-
-_KNOWN: tuple[tuple[str, str, Traits], ...] = (  # patterns of host and model, empty for all; later rows win
-    (_OPENAI_HOSTS, "", _OPENAI),
-    ("", r"(^|/)(o[134](-|$)|gpt-5(?!.*chat))", _REASONING),
-    (_OPENAI_HOSTS, r"^(gpt-[34]|chatgpt)|-chat", {"reasoning_echo": "no"}),
-    ("", r"(^|/)o1-(mini|preview)", {"system_role": "no", "native_tools": "no", "json_schema": "no"}),
-    (r"api\.anthropic\.com", "", {"json_schema": "yes", "answer_schema": "beside_tools"}),
-    ("", _OLD_CLAUDE, {"reasoning_effort": "budget"}),
-    ("", r"claude-(3|(opus|sonnet)-4(-0|-2|$))", {"json_schema": "no"}),
-    ("", r"claude-3(?!-7)", {"reasoning_effort": "no"}),
-    ("", r"claude-3-(opus|sonnet|haiku)", {"max_output_tokens": "4096"}),
-    ("", _NEW_CLAUDE, {"temperature": "no", "top_p": "no"}),
-    (r"generativelanguage\.googleapis\.com", "", {"json_schema": "yes"}),
-    (r"api\.mistral\.ai", "", {"json_schema": "yes", "stream_usage": "no", "seed": "no", "id_shape": "alnum9"}),
-    (r"api\.deepseek\.com", "", {"json_schema": "no"}),
-    (r"api\.deepseek\.com", r"reasoner", {"reasoning_echo": "reasoning_content"}),
-    ("", r"reasoner|(^|[/-])r1(-|$)|thinking|qwq|magistral", _OWN_REASONING),
-    ("", r"deepseek|(^|/)(gpt-3\.5|gpt-4(-\d{4}.*)?$|o[13]-mini|o1-preview)|embed|codestral", _TEXT_ONLY),
-    (_OPENAI_HOSTS, "", {AUDIO: "no"}),
-    ("", r"(^|/)gpt-[\w.-]*audio", {IMAGES: "no", PDF: "no", AUDIO: "yes"}),
-    (r":11434$", "", {PDF: "no", AUDIO: "no"}),
-    # context windows as the makers' model pages give them; the least where models of a family differ
-    ("", r"(^|/)claude-(3|[a-z]+-\d)", {"context_tokens": "200000"}),
-    ("", r"(^|/)(gpt-4o|gpt-4-turbo|chatgpt-4o)", {"context_tokens": "128000"}),
-    ("", r"(^|/)gpt-4\.1", {"context_tokens": "1047576"}),
-    ("", r"(^|/)o[134](-|$)", {"context_tokens": "200000"}),
-    ("", r"(^|/)o1-(mini|preview)", {"context_tokens": "128000"}),
-    ("", r"(^|/)gemini-(1\.5-flash|2)", {"context_tokens": "1048576"}),
-    (r":11434$", "", {"json_schema": "yes"}),  # Ollama
-    ("", r"(^|/)gemma-?[12]", {"system_role": "no", "native_tools": "no"}),
-)  # fmt: skip
-
 
 _VALUES: Mapping[str, str] = {
     "yes or no": "native_tools json_schema stop temperature top_p seed stream_usage own_reasoning alternation store "
@@ -122,11 +76,11 @@ def declared_traits(given: Mapping[str, str] | str) -> Traits:
 
 
 def known_traits(host: str, model: str) -> Traits:
-    """What the table knows of a model. `host` is that of its base URL, with the port if one is given."""
+    """What `data/models.toml` knows of a model. `host` is that of its base URL, with the port if one is given."""
     traits: dict[str, str] = {}
-    for host_pattern, model_pattern, known in _KNOWN:
-        if re.search(host_pattern, host) and re.search(model_pattern, model.lower()):
-            traits |= known
+    for row in table("models")["known"]:
+        if re.search(row.get("host", ""), host) and re.search(row.get("model", ""), model.lower()):
+            traits |= row["traits"]
     return MappingProxyType(traits)
 
 
