@@ -89,6 +89,8 @@ class HttpModel:
         if request.deadline_s is not None and request.deadline_s <= 0:
             raise ModelTimeout(f"{self.name} was not asked: none of the run's time is left")
         body = self._wire.body(request)
+        # what tokens are estimated from: a file counts as it does in a model's window
+        size = max(0, len(body) - sum(one.size * 4 // 3 - one.tokens * 4 for one in request.files))
         endpoint, deadline_s, own_headers = self._endpoint, request.deadline_s, None
         if self._give_key is not None:
             started = time.monotonic()
@@ -116,18 +118,17 @@ class HttpModel:
                     raise ModelUnreachable(f"{self.name} sent no whole JSON reply (it begins {start!r}); retry")
                 if (said := self._wire.error_in(reply)) is not None:
                     raise self._error(200, write(said), None, body, request, endpoint=endpoint)
-                whole = _mend(self._wire.read(reply, _size_of(body, request), request.settings), is_mended=is_mended)
+                whole = self._finished(self._wire.read(reply, size, request.settings), is_mended=is_mended)
                 if emit is not None:
                     show_whole(whole, emit)
-                return self._priced(whole)
+                return whole
             if answer is not None:
                 wait_s = retry_after_of(answer.retry_after_ms, answer.retry_after, self._now())
                 raise self._error(answer.status, answer.body, wait_s, body, request, endpoint=endpoint)
             assert events is not None  # noqa: S101  # only a stream brings no answer
             if events.reply.error is not None:
                 raise self._error(200, write(events.reply.error), None, body, request, endpoint=endpoint)
-            message = events.reply.message(_size_of(body, request), request.settings)
-            return self._priced(_mend(message, is_mended=events.is_mended))
+            return self._finished(events.reply.message(size, request.settings), is_mended=events.is_mended)
         except ModelError as error:
             error.endpoint = self._endpoint.where
             error.status = 200 if error.status is None else error.status  # what is left is wrong in the reply itself
@@ -137,7 +138,18 @@ class HttpModel:
         if self._http is not None:
             await self._http.aclose()
 
-    def _priced(self, message: ModelMessage) -> ModelMessage:
+    def _finished(self, message: ModelMessage, *, is_mended: bool) -> ModelMessage:
+        """The reply, marked if it was mended, and with its price where nobody tells one.
+
+        Arguments are JSON inside of JSON, so they are looked at once more.
+        """
+        calls = message.calls
+        for at, call in enumerate(calls):
+            if isinstance(call.arguments, str) and "\\u" in call.arguments:
+                arguments = without_halves(call.arguments)
+                is_mended = is_mended or arguments != call.arguments
+                calls = (*calls[:at], replace(call, arguments=arguments), *calls[at + 1 :])
+        message = replace(message, calls=calls, mended=True) if is_mended else message
         if message.usage.cost_usd is not None or self.is_near:
             return message
         cost = price_of(message.usage, self._endpoint.base_url, message.model or "", self._endpoint.model)
@@ -181,12 +193,6 @@ class HttpModel:
         return error
 
 
-def _size_of(body: bytes, request: ModelRequest) -> int:
-    """Bytes of the request from which tokens are estimated: a file counts as it does in a model's window."""
-    files = (one for message in request.messages for one in message.files)
-    return max(0, len(body) - sum(one.size * 4 // 3 - one.tokens * 4 for one in files))
-
-
 class _Events:
     """Takes the events of a stream into a reply; true once no more are wanted."""
 
@@ -208,17 +214,6 @@ class _Events:
             self.is_mended = self.is_mended or was_mended
             reply.feed(mapping(event))
         return reply.is_over or reply.error is not None
-
-
-def _mend(message: ModelMessage, *, is_mended: bool) -> ModelMessage:
-    """The message, marked if it was mended. Arguments are JSON inside of JSON, so they are looked at once more."""
-    calls = message.calls
-    for at, call in enumerate(calls):
-        if isinstance(call.arguments, str) and "\\u" in call.arguments:
-            arguments = without_halves(call.arguments)
-            is_mended = is_mended or arguments != call.arguments
-            calls = (*calls[:at], replace(call, arguments=arguments), *calls[at + 1 :])
-    return replace(message, calls=calls, mended=True) if is_mended else message
 
 
 def opens(name: str) -> bool:

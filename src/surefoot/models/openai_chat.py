@@ -46,7 +46,7 @@ class OpenAIChat(wire.Wire[_Form]):
             if history and history[0].role == "user":
                 folded, rest, files = f"{folded}\n\n{history[0].content}", history[1:], history[0].files
             history = (messages.ModelMessage("user", folded, files=files), *rest)
-        if any(message.files for message in history):
+        if request.files:
             history = wire.with_files_after(history, form.taken)
         if form.merges:
             merged: list[messages.ModelMessage] = []
@@ -59,7 +59,7 @@ class OpenAIChat(wire.Wire[_Form]):
                     merged.append(one)
             history = merged
         key, encode = form.key, form.encode
-        said = [message.encoded(key, encode) for message in history]
+        said = messages.ModelMessage.encoded(history, key, encode)
         if request.system and not form.folds_system:
             said.insert(0, write({"role": form.system_role, "content": request.system}))
         pieces = [b","] * (2 * len(said))  # tools and history may be long: each byte is copied once
@@ -388,6 +388,6 @@ class ChatReply(wire.ReplyStream):
         return None if found is not None and name and found.is_other(call_id, name) else found
 
     def _show(self, call: _GrowingCall) -> None:
-        if call.name and not call.is_shown:
+        if self.is_watched and call.name and not call.is_shown:
             self.emit(messages.CallPreview(self._calls.index(call), call.name))
             call.is_shown = True

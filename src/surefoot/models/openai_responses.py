@@ -29,8 +29,7 @@ class OpenAIResponses(wire.Wire[wire.Form]):
 
     def body(self, request: messages.ModelRequest) -> bytes:
         form = self.form(request)
-        key, encode = form.key, form.encode
-        said = (message.encoded(key, encode) for message in request.messages)
+        said = messages.ModelMessage.encoded(request.messages, form.key, form.encode)
         pieces = [form.head]
         if request.system:
             pieces += (b',"instructions":', write(request.system))

@@ -20,6 +20,7 @@ WITHIN_S = 60.0
 OPEN_S = 30.0
 
 _PASSING = frozenset({"rate_limited", "timeout", "unavailable"})
+_NOTHING = messages.Usage()
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 8.0
 _LONGEST_RETRY_AFTER_S = 60.0
@@ -97,7 +98,7 @@ class Retried(WrappedModel):
     async def send(self, request: messages.ModelRequest, emit: messages.Emit | None = None) -> messages.ModelMessage:
         shown = None if emit is None else _Shown(emit)
         started = begun = self._clock()
-        asked, spent, silent_s = request, messages.Usage(), 0.0
+        asked, spent, silent_s = request, _NOTHING, 0.0
         attempts = 0
         while True:
             attempts += 1

@@ -54,8 +54,8 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
         error = ModelRefused(untaken)
         error.attempts = 0
         return (failed(world, state, move.role, error, move.want),)
-    if files := [one for message in request.messages for one in message.files]:
-        await bring_files(world.journal, files)
+    if request.files:
+        await bring_files(world.journal, request.files)
     display = _Display(world.tell, calls=bool(state.tools.tools)) if world.stream and world.watch else None
     since_s = time.monotonic()
     reply = _ask(part.model, request, display.emit if display else None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from operator import attrgetter
 from typing import Literal
 
 from surefoot.types.attachments import Attachment
@@ -14,6 +16,7 @@ from surefoot.types.usage import Usage
 Role = Literal["system", "user", "assistant", "tool"]
 CallMode = Literal["native", "schema", "text"]
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "unknown"]
+_files = attrgetter("files")
 Traits = Mapping[str, str]
 """What is known about one (wire, base URL, model), by trait name. Source: spec/react.md, section 2."""
 
@@ -56,14 +59,18 @@ class ModelMessage:
     files: tuple[Attachment, ...] = ()
     _wire: tuple[str, bytes] | None = field(default=None, init=False, repr=False, compare=False)
 
-    def encoded(self, wire: str, encode: Callable[[ModelMessage], bytes]) -> bytes:
-        """This message as bytes for one wire, made once. `wire` names the form: the same name, the same bytes."""
-        kept = self._wire
-        if kept is None or kept[0] != wire:
-            # copied, since an encoder's result may sit in a block of 4 KB (orjson 3.13), and these are kept for long
-            kept = (wire, bytes(memoryview(encode(self))))
-            object.__setattr__(self, "_wire", kept)
-        return kept[1]
+    @staticmethod
+    def encoded(messages: Iterable[ModelMessage], wire: str, encode: Callable[[ModelMessage], bytes]) -> list[bytes]:
+        """Messages as bytes for one wire, each made once. `wire` names the form: the same name, the same bytes."""
+        made: list[bytes] = []
+        for one in messages:
+            kept = one._wire  # noqa: SLF001  # of its own class
+            if kept is None or kept[0] != wire:
+                # copied: an encoder's result may sit in a block of 4 KB (orjson 3.13), and these are kept for long
+                kept = (wire, bytes(memoryview(encode(one))))
+                object.__setattr__(one, "_wire", kept)
+            made.append(kept[1])
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +153,11 @@ class ModelRequest:
     stream: bool = False
     deadline_s: float | None = None
     bare: bool = False
+
+    @property
+    def files(self) -> tuple[Attachment, ...]:
+        """The files of all its messages."""
+        return tuple(chain.from_iterable(map(_files, self.messages)))
 
 
 @dataclass(frozen=True, slots=True)
