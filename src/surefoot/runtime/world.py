@@ -19,7 +19,7 @@ from surefoot.runtime.services import RunServices
 from surefoot.types.attachments import Attachment, files_in
 from surefoot.types.config import Budget
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Event, ModelReplied, ModelTraitLearnt
+from surefoot.types.events import CallEnded, CallJudged, CallStarted, Event, ModelReplied, ModelTraitLearnt
 from surefoot.types.guard_events import BranchCommitted, BranchRejected, HypothesesMade
 from surefoot.types.messages import Signal
 from surefoot.types.moves import WorldMove
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("surefoot")
 _GATE_LOG = logging.getLogger("surefoot.gate")
+_OF_EVERY_CALL = frozenset({CallJudged, CallStarted, CallEnded})
 _READ_NO_FILES = frozenset({GUARD, PLANNER})
 
 Watch = Callable[[Event | Signal], None]
@@ -106,6 +107,8 @@ class World:
                 self.tell(event)
             if self.spans is not None:
                 self.spans.take(event)
+            if type(event) in _OF_EVERY_CALL:
+                continue
             match event:
                 case ModelTraitLearnt():
                     self.cast.learn(event, self.journal.run_id)

@@ -52,7 +52,7 @@ def _frozen(cls: Any, slots: bool) -> type:
 
 
 def _init(cls: Any, slots: bool) -> object:
-    """The one function that is compiled: a slot is set by its descriptor, which asks nobody."""
+    """The one function that is compiled: a slot is set by its descriptor, which asks nobody, and a dict at once."""
     known: dict[str, object] = {"_set": object.__setattr__, "_missing": _MADE}
     given: list[str] = ["self"]
     body: list[str] = []
@@ -70,7 +70,9 @@ def _init(cls: Any, slots: bool) -> object:
             given.append(name)
         if slots:
             known[f"_set_{name}"] = getattr(cls, name).__set__
-        body.append(f"  _set_{name}(self, {value})" if slots else f"  _set(self, {name!r}, {value})")
+        body.append(f"  _set_{name}(self, {value})" if slots else f"{name!r}: {value}")
+    if not slots:
+        body = [f"  _set(self, '__dict__', {{{', '.join(body)}}})"]
     body += ["  self.__post_init__()"] if hasattr(cls, "__post_init__") else []
     code = f" def __init__({', '.join(given)}):\n" + ("\n".join(body) or "  pass")
     names: dict[str, Any] = {}

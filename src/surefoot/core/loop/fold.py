@@ -206,21 +206,23 @@ def _replied(state: State, event: events.ModelReplied) -> State:
     fit = fit_of(state, Think(event.step, event.role, event.want))
     told = guidance(state) if state.plan or state.gate else ""
     step, called = state.running_step, state.used_tools
+    speakers = {**state.speakers, event.role: after_reply(speaker, event, outcome, fit)}
+    left = rounds_to_tell(changed(state, speakers=speakers), event.role) if state.reasoner in ROUNDED else 0
+    step_id = step.step_id if step is not None else ""
+    said = (event.step, event.message, event.parsed, event.mode, event.want, event.role)
+    turn = Turn(*said, outcome, calls, left, step_id=step_id, guidance=told, called=called)
     state = changed(
         state,
         done=state.turns,
-        speakers={**state.speakers, event.role: after_reply(speaker, event, outcome, fit)},
+        turn=turn,
+        speakers=speakers,
         wire_ids=state.wire_ids.plus(ids),
         usage=state.usage + event.message.usage,
         requests=state.requests + event.requests,
         calls_made=state.calls_made + len(event.parsed.calls),
         failure=None,
     )
-    left = rounds_to_tell(state, event.role) if state.reasoner in ROUNDED else 0
-    step_id = step.step_id if step is not None else ""
-    said = (event.step, event.message, event.parsed, event.mode, event.want, event.role)
-    turn = Turn(*said, outcome, calls, left, step_id=step_id, guidance=told, called=called)
-    return repeats.with_reply(changed(state, turn=turn), turn)
+    return repeats.with_reply(state, turn)
 
 
 def _judged(state: State, event: events.CallJudged) -> State:

@@ -51,12 +51,11 @@ class History(Sequence[T]):
     def __getitem__(self, at: int | slice) -> T | tuple[T, ...]:
         if isinstance(at, slice):
             return tuple(self)[at]
-        place = at + self._length if at < 0 else at
-        end = self._length
+        place = at if at < 0 else at - self._length
         for part in reversed(self.parts):  # what is asked for is mostly new
-            end -= len(part)
-            if end <= place < end + len(part):
-                return part[place - end]
+            if -len(part) <= place < 0:
+                return part[place]
+            place += len(part)
         raise IndexError(at)
 
     def __eq__(self, other: object) -> bool:

@@ -15,7 +15,7 @@ from surefoot.types.ports import RunFilter, RunSummary
 
 HEAD_CHARS = 200  # how much of a task and of an answer is shown
 LEAST_SEARCHED = 3  # from how many characters on a text is looked for anywhere
-_SUMMARY_LAG = 32  # how many records what is kept of a driven run may be behind
+_SUMMARY_LAG = 128  # how many records what is kept of a driven run may be behind
 _SUMMARY_AGE_S = 1.0  # what lists show of a driven run is at most so old, if anything has happened since
 _WORDS = (events.CallJudged, CallPaused, events.DoubtSettled, events.ValuesEndorsed, PlanSigned)
 _NOBODY = ("", "probe", "developer")

@@ -136,8 +136,8 @@ def seen_call(
 
 
 def proposal(calls: Iterable[bytes]) -> bytes:
-    """The digest of a turn of these calls (`call_digest` of each) in any order, however often; b"" for none."""
-    return digest(*sorted(each)) if (each := set(calls)) else b""
+    """What is the same for turns of the same calls (`call_digest` of each), in any order and however often."""
+    return b"".join(sorted(set(calls)))
 
 
 def turn(trail: Trail, config: StepIterationConfig, calls: Sequence[SeenCall], number: int = 0) -> Trail:

@@ -33,10 +33,10 @@ def json_text(value: object, *, sort_keys: bool = False) -> str:
 
 def plain(value: object) -> object:
     """What JSON has in place of a mapping or a set. Raises `TypeError` for anything else."""
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[object, object]", value))
     if isinstance(value, frozenset):
         return sorted(cast("frozenset[object]", value), key=str)
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[object, object]", value))
     raise TypeError(f"a {type(value).__name__} is not a JSON value")
 
 
@@ -73,7 +73,8 @@ def same_json(one: object, other: object) -> bool:
 
 def as_object(value: object) -> Mapping[str, object] | None:
     """The value as a JSON object, if it is one."""
-    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else None  # JSON has text keys only
+    is_object = isinstance(value, dict) or isinstance(value, Mapping)  # noqa: SIM101  # to ask for a dict is quick
+    return cast("Mapping[str, object]", value) if is_object else None  # JSON has text keys only
 
 
 def as_list(value: object) -> list[object] | None:

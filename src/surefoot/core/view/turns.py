@@ -178,7 +178,9 @@ def fetched(state: State, role: str, said: Exchange | None) -> str:
 
 def said_before(state: State, role: str, step: int) -> tuple[ModelMessage, ...]:
     """What the user said in a later turn of a conversation, or in between, right before the reply of that number."""
-    said = [one for one in state.exchanges[1:] if one.begun + 1 == step] if state.earlier else ()
+    if not state.earlier and not state.notes:
+        return ()
+    said = [one for one in state.exchanges[1:] if one.begun + 1 == step]
     template = state.prompts[prompt_name(role, state.speakers[role].mode)] if said else ""
     told: list[ModelMessage] = []
     for one in said:
