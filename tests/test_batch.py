@@ -63,7 +63,7 @@ async def test_a_batch_that_is_begun_again_does_what_is_left() -> None:
     store, model = MemoryJournal(), FunctionModel(echo)
     tasks = [f"t{at}" for at in range(6)]
     with pytest.raises(Crash):
-        async for _ in Agent(model, journal=CrashingStore(store, 7, "after")).map(tasks, id="b", concurrency=2):
+        async for _ in Agent(model, journal=CrashingStore(store, 5, "after")).map(tasks, id="b", concurrency=2):
             pass
     asked = len(model.requests)
     runs = [run async for run in Agent(model, journal=store).map(tasks, id="b", concurrency=2)]

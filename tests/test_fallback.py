@@ -96,7 +96,7 @@ async def test_a_resumed_run_stays_with_the_model_that_answers() -> None:
     store = MemoryJournal()
     first, second = scripted("test:a", down()), scripted("test:b", calls(("look", {"at": "sky"})), "Blue.")
     with pytest.raises(Crash):
-        await Agent([first, second], [look], journal=CrashingStore(store, 5, "after")).run("The sky?", run_id="r")
+        await Agent([first, second], [look], journal=CrashingStore(store, 3, "after")).run("The sky?", run_id="r")
     run = await Agent([first, second], [look], journal=store).resume("r")
     assert (run.answer, len(first.requests)) == ("Blue.", 1)
 

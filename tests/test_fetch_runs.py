@@ -218,7 +218,7 @@ async def test_taken_up_with_another_configuration_it_ends_as_it_was_begun(tmp_p
 async def test_a_configuration_that_cannot_resolve_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     store = SqliteJournal(tmp_path / "a.db")
     with pytest.raises(Crash):
-        await broken(CrashingStore(store, 4, "after")).run(TASK, run_id="r")
+        await broken(CrashingStore(store, 2, "after")).run(TASK, run_id="r")
     before, _ = await store.read_recorded("r")
     agent = Agent(ScriptedModel(["done"]), World().tools(), journal=store)
     wrong = LoopConfig(pre_hydration=PreHydrationConfig(resolution_tools={"url": "nothing"}))

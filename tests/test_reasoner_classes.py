@@ -376,7 +376,7 @@ async def test_an_interrupted_or_paused_attempt_is_resumed_and_never_retried() -
     script: list[Scripted] = [calls(("send", {"to": "Ada"})), DONE]
     model = ScriptedModel(script)
     with pytest.raises(Crash):
-        await MonoModelReasoner(model, [send], journal=CrashingStore(store, 4, "after")).infer(task)
+        await MonoModelReasoner(model, [send], journal=CrashingStore(store, 2, "after")).infer(task)
     reasoner = MonoModelReasoner(ScriptedModel([DONE]), [send], journal=store)
     for _ in range(2):
         with pytest.raises(NoAnswer, match="paused"):

@@ -97,7 +97,7 @@ def of(row: Row) -> Make:
 
 async def crashed(run_id: str, store: JournalStore) -> None:
     """The process dies once its reads are begun, and another one goes on with the run."""
-    agent = Agent(ScriptedModel([BOTH]), [score], journal=CrashingStore(store, 5, "after"))
+    agent = Agent(ScriptedModel([BOTH]), [score], journal=CrashingStore(store, 2, "after"))
     with suppress(Crash):
         await agent.run("The sum?", run_id=run_id)
     await Agent(ScriptedModel(["171"]), [score], journal=store).resume(run_id)

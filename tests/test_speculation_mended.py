@@ -104,7 +104,7 @@ async def test_a_step_of_a_plan_has_its_own_count_and_a_given_plan_that_of_the_r
 
 async def test_a_run_that_is_taken_up_goes_on_counting() -> None:
     whole = await told("Read the bills.", ("the bills",), limited(4), another_file)
-    for at in (6, 12, 18):
+    for at in (3, 5, 7):
         memory, world = MemoryJournal(), World()
         model = model_of(("the bills",) * 9, another_file)
         broken = Agent(

@@ -135,8 +135,8 @@ async def test_what_a_process_died_over_is_in_the_export_alone(seen: InMemorySpa
     store = MemoryJournal()
     await MAKES["a crash"]("a crash", store)
     cut_off = told(await exported(store, "a crash"), again=False) - told(finished(seen), again=False)
-    assert {way[-1] for way, *_ in cut_off} == {"execute_tool score"}  # type: ignore[attr-defined, misc]
-    assert all(("surefoot.interrupted", True) in attributes for *_, attributes in cut_off)  # type: ignore[misc]
+    assert {way[-1] for way, *_ in cut_off} == {"chat scripted", "execute_tool score"}  # type: ignore[attr-defined, misc]
+    assert sum(("surefoot.interrupted", True) in attributes for *_, attributes in cut_off) == len(cut_off) - 1  # type: ignore[misc]
 
 
 async def test_what_a_person_says_of_a_run_that_nobody_drives_is_in_the_export_alone(
@@ -248,7 +248,7 @@ async def test_figures_are_those_of_the_spans(figures: InMemoryMetricReader) -> 
     found = points_of(figures)
     counts = {name: sum(point.count for point in points) for name, points in found.items() if name.endswith("duration")}
     appended = counts.pop("surefoot.journal.append.duration")
-    assert appended > 10
+    assert appended > 9
     assert counts == {
         "gen_ai.client.inference.duration": 5,
         "gen_ai.execute_tool.duration": 3,

@@ -72,7 +72,7 @@ async def write(store: JournalStore) -> None:
     careful = LoopConfig(guard=GuardConfig(approval_timeout_s=1e9))
     replies = [calls(("look", {"path": "bill.txt"})), PAY]
     await agent(store, replies, config=careful).run("Pay the bill in bill.txt, please.", run_id="asks")
-    for run_id, replies, at in (("reading", [BOTH], 5), ("sending", [SEND], 4)):
+    for run_id, replies, at in (("reading", [BOTH], 2), ("sending", [SEND], 2)):
         with suppress(Crash):
             await agent(CrashingStore(store, at, "after"), replies).run("Send Ann the sum.", run_id=run_id)
 

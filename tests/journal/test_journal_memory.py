@@ -93,7 +93,7 @@ async def test_a_call_does_not_start_where_its_line_cannot_be_kept() -> None:
         sent.append(to)
         return "sent"
 
-    model = ScriptedModel([calls(("send", {"to": "Ann"})), "Done.", "Hello."])
+    model = ScriptedModel([calls(("send", {"to": "Ann"})), calls(("send", {"to": "Ann"})), "Done."])
     agent = Agent(model, [send], journal=MemoryJournal(keep=keep))
     with pytest.raises(JournalError, match="could not be kept: disk full"):
         await agent.run("Mail Ann.", run_id="r1")

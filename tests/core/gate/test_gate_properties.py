@@ -280,7 +280,7 @@ def test_more_than_64_characters_of_a_result_are_never_carried_along(start: int,
     run = Run("What is new in town? Look it up on the web.")
     run.read(READ, LETTER, name="town")
     taken = LETTER[start : start + more].strip()
-    verdict = run.verdict(tool("search_web", "read", query=TEXT, egress=True), query=f"news {taken}")
+    verdict = run.verdict(tool("search_web", "read", query=TEXT, egress=True), query=f"news:{taken}")
     assert verdict == ("ask" if len(taken) > 64 else "allow")
 
 
