@@ -687,9 +687,9 @@ def test_plans_and_agents_that_are_asked_play_from_a_cassette(tmp_path: Path, ki
 
     def asked(cassette: Cassette) -> str:
         if kind == "plan":
-            steps = plan(step("a", "add", a=1), thinking("b"), thinking("c", ["b"]))
-            given = model(cassette, "test:a", steps, "weighed", "weighed", "the answer")
-            return cassette.agent(given, [add], reasoner="plan").run_sync("Add").answer
+            steps = plan(step("a", "add", a=1), thinking("b"), thinking("c", ["b"], kind="agent"))
+            given = model(cassette, "test:a", steps, "weighed", calls(("add", {"a": 2})), "weighed", "the answer")
+            return cassette.agent(given, [add], reasoner="plan", guard=True).run_sync("Add").answer
         inner = cassette.agent(model(cassette, "test:b", calls(("add", {"a": 1})), "2"), [add])
         given = model(cassette, "test:a", calls(("helper", {"task": "add"})), "the answer")
         return cassette.agent(given, [inner.as_tool("helper", "Adds.")]).run_sync("Add").answer

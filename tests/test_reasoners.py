@@ -148,7 +148,7 @@ def test_roles_that_a_reasoner_does_not_have_are_refused(reasoner: str, why: str
 
 @pytest.mark.parametrize(("reasoner", "role", "told"), [
     ("react", "thinker", r"the run has solo\. Leave it out$"), ("mono", "planner", "the run has solo"),
-    ("dual", "guard", "thinker and actor. Leave it out, or begin one with a model for it, as `judge` of GuardConfig"),
+    ("dual", "guard", "thinker and actor. Leave it out, or begin a run with a model for it, as `judge` of GuardConfig"),
     ("plan", "solo", "a plan is limited as a whole"),
 ])  # fmt: skip
 async def test_a_share_that_cannot_hold_is_refused_at_once(reasoner: str, role: str, told: str) -> None:

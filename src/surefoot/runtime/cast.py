@@ -202,7 +202,7 @@ class Cast:
         for role in config.budget.shares:
             if role not in able:
                 held = f"the run has {' and '.join(able)}" if able else "a plan is limited as a whole"
-                other = f", or begin one with a model for it, as {_NAMED_IN[GUARD]}" if able and role == GUARD else ""
+                other = f", or begin a run with a model for it, as {_NAMED_IN[GUARD]}" if able and role == GUARD else ""
                 raise UsageError(f"budget.shares: {role!r} can have no share: {held}. Leave it out{other}")
         return config
 

@@ -17,7 +17,6 @@ from surefoot.core.loop.replay import is_outcome, replay
 from surefoot.core.loop.slices import request
 from surefoot.core.plan.child import with_whole
 from surefoot.core.state.state import EMPTY, State
-from surefoot.core.state.turn import changed
 from surefoot.core.text import json_text, shortened
 from surefoot.journal.codec import encode
 from surefoot.journal.memory import MemoryJournal
@@ -278,11 +277,13 @@ class PlayedHands(LiveHands):
 
     def _compare(self, event: e.Event, move: Think, then: State, state: State) -> None:
         """Raise a `Miss` unless what is asked now and how the reply is read are as they were."""
-        tape, miss = self._run.tape, self._run.store.miss
-        step = f"step {move.step} of {_title(tape)}"
+        miss, step = self._run.store.miss, f"step {move.step} of {_title(self._run.tape)}"
+        was = request(then, move)
         if then.gate and state.gate:  # the marks around foreign text are of the run's id
-            then = changed(then, gate=replace(then.gate, nonce=state.gate.nonce))
-        if told := first_difference(request(then, move), request(state, move)):
+            marks = (then.gate.nonce, state.gate.nonce)
+            shown = tuple(replace(one, content=one.content.replace(*marks)) for one in was.messages)
+            was = replace(was, system=was.system.replace(*marks), messages=shown)
+        if told := first_difference(was, request(state, move)):
             raise miss(f"what the model is shown in {step} is not what was recorded: {told}")
         if isinstance(event, e.ModelReplied):
             read = replace(event, parsed=read_reply(state, move, event.message))
