@@ -22,6 +22,7 @@ from surefoot.core.text import json_text
 from surefoot.core.text.json import as_object
 from surefoot.types import events as e
 from surefoot.types.config import LoopConfig
+from surefoot.types.errors import UsageError
 from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Act, Ask, Move, Shortlist, Wait, Within, WorldMove
 from surefoot.types.outcomes import Allow, Cancelled, Completed
@@ -75,7 +76,7 @@ class OffScriptError(Exception):
 
 
 def orchestrator_scenarios(data: Case) -> dict[str, object]:
-    """What each scenario comes to; one in which the engine goes off the script says so in `fault`."""
+    """What each scenario comes to; one that cannot be played, or whose script the engine leaves, says so in `fault`."""
     results: dict[str, object] = {}
     for case in data["scenarios"]:
         try:
@@ -83,7 +84,7 @@ def orchestrator_scenarios(data: Case) -> dict[str, object]:
             world.begin()
             world.drive()
             results[case["id"]] = world.report()
-        except OffScriptError as fault:
+        except (OffScriptError, UsageError) as fault:  # the others of the file are played all the same
             results[case["id"]] = {"fault": str(fault)}
     return results
 
@@ -108,7 +109,7 @@ class World:
     """
 
     def __init__(self, case: Case) -> None:
-        self.case = case
+        self.case = {key: value for key, value in case.items() if value is not None}
         self.state: State = EMPTY
         self.journal: list[tuple[e.Event, ...]] = []
         self.calls: list[dict[str, object]] = []
@@ -221,7 +222,6 @@ class World:
         reason = getattr(ending, "reason", getattr(ending, "by", ""))
         reason = "all_steps_done" if isinstance(ending, Completed) else reason
         changes = selection.changes_from_previous if selection is not None else None
-        live = (planning.steps[name].step for name in planning.live)
         succeeded = (one for one in planning.steps.values() if one.status == "succeeded")
         return {
             "status": ending.kind if ending is not None else "paused",
@@ -229,7 +229,7 @@ class World:
             "calls": self.calls,
             "max_concurrent": self._most_at_once,
             "steps": {name: status_of(state, name) for name in planning.order},
-            "dependencies": {step.step_id: list(step.dependencies) for step in live},
+            "dependencies": {name: list(planning.steps[name].step.dependencies) for name in planning.live},
             "results": {
                 one.step.step_id: {"output": one.value} if (fields := as_object(one.value)) is None else fields
                 for one in succeeded
