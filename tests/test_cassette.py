@@ -101,20 +101,16 @@ async def played(
 
 async def both(path: Path, script: Sequence[Scripted], tools: Sequence[Tool], drive: Drive, **how: Any) -> Run:
     """Record, play, and hold the events against each other; the recorded run."""
-    seen: list[list[Event]] = [[], []]
+    seen: list[list[Event]] = []
 
-    def watching(events: list[Event]) -> Drive:
-        async def driven(agent: Agent) -> Run:
-            run = await drive(agent)
-            store: Any = agent.journal
-            events.extend(record.event for record in (await store.read_recorded(run.id))[0])
-            return run
+    async def driven(agent: Agent) -> Run:
+        run = await drive(agent)
+        store: Any = agent.journal
+        seen.append([without_id(record.event) for record in (await store.read_recorded(run.id))[0]])
+        return run
 
-        return driven
-
-    first = await recorded(path, script, tools, watching(seen[0]), **how)
-    second = await played(path, tools, watching(seen[1]), **how)
-    assert [without_id(event) for event in seen[0]] == [without_id(event) for event in seen[1]]
+    first, second = await recorded(path, script, tools, driven, **how), await played(path, tools, driven, **how)
+    assert seen[0] == seen[1]
     assert replace(first, id="") == replace(second, id="")
     return first
 
@@ -142,15 +138,27 @@ async def test_reads_side_by_side_end_in_the_recorded_order(tmp_path: Path) -> N
 async def test_steps_are_played_that_have_ended_before_in_or_after_the_same_turn_of_the_loop(tmp_path: Path) -> None:
     @tool(effect="read")
     async def wait(turns: int) -> int:
-        """Wait for so many turns."""
+        """Wait for so many turns, and fail once where it is to."""
         for _ in range(turns):
             await asyncio.sleep(0)
+        if turns in failing:
+            failing.remove(turns)
+            raise ConnectionError("down")
         return turns
 
+    async def resumed(agent: Agent) -> Run:
+        failing.add(12)
+        return await agent.resume((await agent.run(TASK)).id)
+
+    failing = set[int]()
     for turns in (9, 10, 11):
         steps = [step(name, "wait", turns=most) for name, most in (("a", 10), ("b", turns), ("c", 10))]
         script: list[Scripted] = [plan(*steps, step("d", "wait", ["a"], turns=0)), "the answer"]
-        await both(tmp_path / f"{turns}", script, [wait], once, reasoner="plan")
+        await both(tmp_path / f"a{turns}", script, [wait], once, reasoner="plan")
+    for turns in (8, 9, 10):  # behind one of them a model fails in the turn in which the other step does
+        steps = [step("a", "wait", turns=12), step("b", "wait", turns=turns), thinking("c", ["b"])]
+        script = [plan(*steps), ModelUnreachable("down"), "weighed", "the answer"]
+        await both(tmp_path / f"b{turns}", script, [wait], resumed, reasoner="plan")
 
 
 async def test_a_doubt_and_what_a_person_said_are_played(tmp_path: Path) -> None:
@@ -178,13 +186,9 @@ async def test_forks_long_results_failures_and_what_was_learnt_are_played(tmp_pa
         return "".join(f"<{n:06d}>" for n in range(500))
 
     script: list[Scripted] = [
-        TraitRefused("stop", "no", "stop is not supported"),
-        calls(("book", {})),
-        calls(("read_result", {"call_id": "1.0", "start": 300})),
-        ModelUnreachable("down"),
-        "read",
-        "read again",
-    ]
+        TraitRefused("stop", "no", "stop is not supported"), calls(("book", {})),
+        calls(("read_result", {"call_id": "1.0", "start": 300})), ModelUnreachable("down"), "read", "read again",
+    ]  # fmt: skip
 
     async def forked(agent: Agent) -> Run:
         run = await agent.run(TASK)
@@ -224,10 +228,9 @@ async def test_the_end_by_time_comes_at_the_recorded_time(tmp_path: Path) -> Non
 async def test_a_dual_run_with_two_models_is_played(tmp_path: Path) -> None:
     thinker = ["<instruction>get Bob's score</instruction><input>None</input>", "TASK_DONE"]
     actor: list[Scripted] = [
-        calls(("exam_score", {"name": "Bob"})),
-        "Bob has 81.",
+        calls(("exam_score", {"name": "Bob"})), "Bob has 81.",
         "<deliverable><final_output>81</final_output></deliverable>\nTASK_DONE",
-    ]
+    ]  # fmt: skip
     names = {"thinker": "test:thinker", "actor": "test:actor"}
     models = {"thinker": ScriptedModel(thinker, name="test:thinker"), "actor": ScriptedModel(actor, name="test:actor")}
     with Cassette(tmp_path / "c", record=True) as cassette:
@@ -253,8 +256,7 @@ def test_scripts_record_and_play_too(tmp_path: Path) -> None:
     with Cassette(tmp_path / "deep" / "c", record=True) as cassette:
         cassette.agent(scripted(SUM), [exam_score]).run_sync(TASK)
     with Cassette(tmp_path / "deep" / "c") as cassette:
-        agent = cassette.agent(MODEL, [never(exam_score)])
-        run = agent.run_sync(TASK)
+        run = (agent := cassette.agent(MODEL, [never(exam_score)])).run_sync(TASK)
         assert agent.resume_sync(run.id).answer == "Together they have 171 points."
 
 
@@ -374,8 +376,7 @@ async def test_what_must_come_first_and_does_not_is_told(tmp_path: Path) -> None
 
 async def test_a_miss_that_somebody_caught_is_raised_at_the_end_and_hides_no_other_error(tmp_path: Path) -> None:
     await recorded(tmp_path / "c")
-    cassette = Cassette(tmp_path / "c")
-    agent = cassette.agent(MODEL, [exam_score])
+    agent = (cassette := Cassette(tmp_path / "c")).agent(MODEL, [exam_score])
     with pytest.raises(Miss, match="“else”") as raised, cassette:
         await asyncio.gather(agent.run("else"), agent.run("more"), return_exceptions=True)
     assert raised.value is cassette.missed
@@ -535,7 +536,6 @@ class TestMore:
 
 TASK = "Hi"
 """
-
 
 GIVEN = ("-q", "-p", "surefoot.testing.pytest_plugin", "-W", "error")
 

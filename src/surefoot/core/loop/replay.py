@@ -11,6 +11,7 @@ so no longer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from surefoot.core.loop.fold import PROBE, fold
 from surefoot.core.loop.moves import announce, next_moves
@@ -52,7 +53,7 @@ def replay(recorded: Sequence[e.Event]) -> Replayed:
         is_said = _is_said(event, after_said=is_said)
         if is_said:
             made, told = _next(state, under_way)  # what nothing announces began before somebody spoke, if ever
-            if not told and any(is_outcome(one, move) for one in recorded[at:] for move in made - under_way):
+            if not told and _comes(recorded[at:], made - under_way):
                 under_way = made
             under_way = _again(state, event, under_way, [])[1]  # a call whose doubt was settled is so no longer
             out.append(event)
@@ -65,11 +66,8 @@ def replay(recorded: Sequence[e.Event]) -> Replayed:
             under_way, due = frozenset(), []
         elif not due:
             made, told = _next(state, under_way)
-            if told:
-                is_made = told[0] == event
-            else:  # what nothing announces was really made if anything came of it
-                new = made - under_way
-                is_made = not new or any(is_outcome(one, move) for one in recorded[at:] for move in new)
+            # what nothing announces was really made if anything came of it
+            is_made = told[0] == event if told else made == under_way or _comes(recorded[at:], made - under_way)
             if not is_made:  # it may have come of a move that ended with the one before: nobody asked in between
                 beside, left = _again(state, event, under_way, [])
                 is_made = beside != event or left == under_way
@@ -97,6 +95,12 @@ def _next(state: State, under_way: frozenset[moves.Move]) -> tuple[frozenset[mov
         if isinstance(move, moves.WorldMove):
             under_way |= {move}
     return under_way, told
+
+
+def _comes(recorded: Sequence[e.Event], new: frozenset[moves.Move]) -> bool:
+    """Whether anything comes of these moves before somebody takes the run up, when nothing is under way any more."""
+    mine = takewhile(lambda one: not isinstance(one, e.RunResumed | e.RunForked | e.DriverChanged), recorded)
+    return any(is_outcome(one, move) for one in mine for move in new)
 
 
 def _is_opening(event: e.Event, *, after_opening: bool) -> bool:
