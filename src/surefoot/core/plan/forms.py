@@ -14,6 +14,7 @@ from typing import Literal, TypeVar, cast, get_args
 
 from surefoot.core.parse.objects import read
 from surefoot.core.parse.scan import NotJsonError
+from surefoot.core.text import json_text
 from surefoot.core.text.json import as_object
 from surefoot.types import reflection
 from surefoot.types.dataclass import dataclass
@@ -110,9 +111,14 @@ def texts_of(value: object) -> tuple[str, ...]:
     return tuple(one for one in ([value] if isinstance(value, str) else list_of(value)) if isinstance(one, str) and one)
 
 
+def name_of(value: object) -> str:
+    """A name; a number stands for its digits, and what is no name for its JSON, which the rules refuse as unknown."""
+    return value if isinstance(value, str) else "" if value in (None, [], ()) else json_text(value)
+
+
 def names_of(value: object) -> tuple[str, ...]:
-    """The texts of a list, each once."""
-    return tuple(dict.fromkeys(texts_of(value)))
+    """The names of a list, each once; one alone counts as a list of one."""
+    return tuple(dict.fromkeys(filter(None, map(name_of, list_of(value) or [value]))))
 
 
 def list_of(value: object) -> Sequence[object]:
@@ -169,7 +175,7 @@ def _list(make: Callable[..., object], form: Form) -> Field:
 
 
 CHAPTER, TEXTS = Field(text_of, "chapter"), Field(texts_of, "texts")
-NAME, NAMES, OBJECT = Field(text_of), Field(names_of), Field(as_object)
+NAME, NAMES, OBJECT = Field(name_of), Field(names_of), Field(as_object)
 LABEL = Field(lambda value: text_of(value) or "general", {"type": "string", "maxLength": 40})
 PERCENT = Field(percent_of, {"type": "integer", "minimum": 0, "maximum": 100})
 FLAG = Field(is_true, {"type": "boolean"})
@@ -222,7 +228,7 @@ class DraftStep:
 def draft_of(given: object) -> tuple[DraftStep, ...]:
     """The steps of a proposed plan in their order."""
     steps = [as_object(one) or {} for one in list_of(given)]
-    return tuple(DraftStep(text_of(one.get("step_id")) or f"#{at + 1}", step_of(one)) for at, one in enumerate(steps))
+    return tuple(DraftStep(name_of(one.get("step_id")) or f"#{at + 1}", step_of(one)) for at, one in enumerate(steps))
 
 
 def step_of(given: Object) -> PlanStep | None:
@@ -231,12 +237,12 @@ def step_of(given: Object) -> PlanStep | None:
     An instruction beside a tool and parameters beside another kind say nothing and are left out; a name will do for an
     instruction.
     """
-    tool_id, step_id = text_of(given.get("tool_id")), text_of(given.get("step_id"))
-    if len(step_id) > LONGEST_ID:
-        return None
+    tool_id, step_id = text_of(given.get("tool_id")), name_of(given.get("step_id"))
     kind = one_of(given.get("kind"), get_args(StepKind)) or "tool"
     kind = RESERVED.get(tool_id, kind) if kind == "tool" else kind
-    is_tool = kind == "tool"
+    is_tool, parameters = kind == "tool", as_object(given.get("parameters"))
+    if len(step_id) > LONGEST_ID or (is_tool and parameters is None and given.get("parameters")):
+        return None
     after = given.get("postcondition")
     timeout_s = given.get("timeout", given.get("timeout_s"))
     most = (as_object(given.get("limits")) or {}).get("max_steps", given.get("max_steps"))
@@ -248,8 +254,8 @@ def step_of(given: Object) -> PlanStep | None:
             kind,
             tool_id,
             "" if is_tool else next((one for one in words if one), ""),
-            texts_of(given.get("allowed_tools")),
-            (as_object(given.get("parameters")) or {}) if is_tool else {},
+            names_of(given.get("allowed_tools")),
+            (parameters or {}) if is_tool else {},
             names_of(given.get("dependencies")),
             required=given.get("required") is not False,
             expected_output=text_of(given.get("expected_output")),
@@ -279,7 +285,7 @@ def suggested_steps(strategy: object) -> tuple[DraftStep, ...]:
     for at, one in enumerate(list_of((as_object(strategy) or {}).get("suggestions"))):
         suggested = remediation_of(one)
         if not isinstance(suggested, str) and one not in (None, ""):
-            step_id = text_of((as_object(one) or {}).get("step_id")) or f"#{at + 1}"
+            step_id = name_of((as_object(one) or {}).get("step_id")) or f"#{at + 1}"
             made.append(DraftStep(step_id, suggested.step if suggested is not None else None))
     return tuple(made)
 

@@ -279,8 +279,8 @@ FAULTS: Mapping[str, str] = {
     "unknown_dependency": "step {0} depends on {1}, which is not a step: remove it, or add that step",
     "cycle": "step {0} depends on itself, directly or through others: break the circle",
     "reference_not_a_dependency": "step {0} refers to {1} and does not depend on it: put {1} into its dependencies",
-    "bad_kind": "the fields of step {0} do not fit its kind: a tool step has a tool_id, any other an instruction, "
-    "and an id is at most 64 letters, digits, _ and -",
+    "bad_kind": "the fields of step {0} do not fit its kind: a tool step has a tool_id and an object as parameters, "
+    "any other an instruction, and an id is at most 64 letters, digits, _ and -",
     "bad_parameters": "step {0}: the parameter {1} does not fit the tool: see what the tool takes",
     "unknown_step": "{0} is not a step of the plan: name one of the listed steps",
     "already_succeeded": "step {0} has succeeded and cannot be changed: name a step that is still open",
