@@ -39,19 +39,14 @@ def test_a_scenario_says_where_the_engine_leaves_its_script() -> None:
     over = scenario({**fails, "id": "over", "script": [reflects]})
     unknown = scenario({"id": "unknown", "end": "", "does": {"fetch": []}})
     wrong = scenario({"id": "wrong", "end": "", "config": {"max_parallel": 0}})
-    assert orchestrator_scenarios({"scenarios": [wrong, other, over, unknown]}) == {
+    null = {**scenario({"id": "null", "end": ""}), **dict.fromkeys(("plan", "config", "cancel_at_ms", "llm_script"))}
+    assert orchestrator_scenarios({"scenarios": [wrong, null, other, over, unknown]}) == {
+        "null": {"fault": "the engine asks for select_initial, and the script is over"},
         "wrong": {"fault": "max_parallel=0: give a whole number of at least 1"},
         "other": {"fault": "the engine asks for step_reflection:a, and the script has overall_reflection:a next"},
         "over": {"fault": "the engine asks for overall_reflection, and the script is over"},
         "unknown": {"fault": 'the scenario has no behaviour for fetch with {"url":"u"}'},
     }
-
-
-def test_what_a_scenario_has_null_for_it_does_not_have() -> None:
-    nothing = dict.fromkeys(("plan", "selected_tools", "llm_script", "config", "resume_journal", "cancel_at_ms"))
-    case = {**scenario({"id": "null", "end": ""}), **nothing}
-    fault = "the engine asks for select_initial, and the script is over"
-    assert orchestrator_scenarios({"scenarios": [case]}) == {"null": {"fault": fault}}
 
 
 def test_a_file_of_scenarios_is_run_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -281,13 +281,9 @@ def remediation_of(given: object) -> reflection.RemediationStep | str | None:
 
 def suggested_steps(strategy: object) -> tuple[DraftStep, ...]:
     """The steps that `add_remediation_steps` suggests as such, also those that cannot be read; words are none."""
-    made: list[DraftStep] = []
-    for at, one in enumerate(list_of((as_object(strategy) or {}).get("suggestions"))):
-        suggested = remediation_of(one)
-        if not isinstance(suggested, str) and one not in (None, ""):
-            step_id = name_of((as_object(one) or {}).get("step_id")) or f"#{at + 1}"
-            made.append(DraftStep(step_id, suggested.step if suggested is not None else None))
-    return tuple(made)
+    given = list_of((as_object(strategy) or {}).get("suggestions"))
+    steps = zip(draft_of(given), given, strict=True)
+    return tuple(step for step, one in steps if one not in (None, "") and not isinstance(remediation_of(one), str))
 
 
 _SUGGESTIONS = Field(lambda given: tuple(filter(None, map(remediation_of, list_of(given)))))
