@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Literal
 
 from surefoot.core.parse.calls import whole_value
@@ -160,6 +160,7 @@ def _decoded(before: str, body: str, read: Read, offered: Offered, held: HeldTex
     return None
 
 
+@lru_cache(maxsize=64)
 def _forms(spelled: str) -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]:
     """A word that names one of the tools beside one for its arguments, each with the form that is read in its place.
 
