@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -55,8 +54,7 @@ async def work(
     place: tuple[str, str, str],
     activity: Literal["move", "run"],
     deployment: str,
-    *,
-    calls_only: bool,
+    **how: Any,  # Any: as `Engine` has it
 ) -> None:
     """Work at an address, in a namespace, on a task queue, until a signal; what is under way then gets 30 s."""
     _check_extra()
@@ -72,8 +70,7 @@ async def work(
         build = WorkerDeploymentVersion(deployment, build_id()) if deployment else None
         if build is not None:
             print(f"this is build {build.build_id} of the deployment {deployment}", flush=True)
-        made = partial(Engine, store, agents, client, queue=queue, size=activity, deployment=build)
-        await made(calls_only=calls_only).run(told)
+        await Engine(store, agents, client, queue=queue, size=activity, deployment=build, **how).run(told)
 
 
 @app.command()
@@ -161,7 +158,7 @@ def worker(
 ) -> None:
     """Drive runs that are ready: started elsewhere, answered, or left behind by a process that died. Ctrl-C stops it.
 
-    With --engine temporal, runs are Temporal workflows, and --drive, --lease, --grace and --once have no effect.
+    With --engine temporal, runs are Temporal workflows, and --drive, --grace and --once have no effect.
     """
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(message)s", force=True)
     place = journal_path(journal)
@@ -170,7 +167,7 @@ def worker(
     if engine == "temporal":
         print(f"surefoot worker {os.getpid()} works on queue {queue} for {', '.join(served)}, from {shown}", flush=True)
         at = (address, namespace, queue)
-        asyncio.run(work(store, served, at, activity, deployment, calls_only=calls_only))
+        asyncio.run(work(store, served, at, activity, deployment, calls_only=calls_only, lease_s=lease))
         print(f"surefoot worker {os.getpid()} has ended", flush=True)
         return
     runs = "one run" if most == 1 else f"up to {most} runs"
