@@ -63,15 +63,12 @@ class Leave:
     """
 
     def __init__(self) -> None:
-        self.grace_s: float | None = None
+        self.has_begun = False
+        self.grace_s = 0.0
         self.wakes: set[Callable[[], None]] = set()
 
-    @property
-    def has_begun(self) -> bool:
-        return self.grace_s is not None
-
     def begin(self, grace_s: float) -> None:
-        self.grace_s = grace_s
+        self.has_begun, self.grace_s = True, grace_s
         for wake in tuple(self.wakes):
             wake()
 
@@ -223,7 +220,7 @@ class UnderWay:
     def _look_up(self) -> None:
         if self._alone is None:
             self._ended.put_nowait(None)
-        elif self._leave.grace_s is not None:
+        elif self._leave.has_begun:
             grace_s = self._leave.grace_s if self._effects else 0.0
             asyncio.get_running_loop().call_later(grace_s, self._leave_alone, self.moves)
         elif self._hearing is None or self._hearing.done():
