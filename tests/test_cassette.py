@@ -256,7 +256,8 @@ def test_scripts_record_and_play_too(tmp_path: Path) -> None:
     with Cassette(tmp_path / "deep" / "c", record=True) as cassette:
         cassette.agent(scripted(SUM), [exam_score]).run_sync(TASK)
     with Cassette(tmp_path / "deep" / "c") as cassette:
-        run = (agent := cassette.agent(MODEL, [never(exam_score)])).run_sync(TASK)
+        agent = cassette.agent(MODEL, [never(exam_score)])
+        run = agent.run_sync(TASK)
         assert agent.resume_sync(run.id).answer == "Together they have 171 points."
 
 

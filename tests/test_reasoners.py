@@ -241,7 +241,8 @@ async def test_what_is_dropped_when_the_context_overflows_is_the_oldest() -> Non
     store = MemoryJournal()
     state = fold(await events_of(store, (await agent_on(store, "dual", Letters()).run(TASK)).id))
     task, *whole = request(state, Think(99, "thinker")).messages
-    thinker = changed(now := state.speakers["thinker"], fit=replace(now.fit, dropped=3))
+    thinker = state.speakers["thinker"]
+    thinker = changed(thinker, fit=replace(thinker.fit, dropped=3))
     state = changed(state, speakers={**state.speakers, "thinker": thinker})
     first, line, *rest = request(state, Think(99, "thinker")).messages
     assert (first, line.content) == (task, "[3 earlier steps are not shown]")
