@@ -242,7 +242,8 @@ class UnderWay:
         raise asyncio.CancelledError
 
     async def _hear(self, state: State) -> Sequence[Event]:
-        """What was said by now, on record in one piece with that it was heard."""
+        """What was said by now, on record in one piece with that it was heard; what it answers stands there before."""
+        await self._append()
         moves = [one.move if isinstance(one, Within) else one for one in self.moves]
         thinking = any(isinstance(one, Think) for one in moves)
         self._has_words, self._are_held_back = False, thinking
