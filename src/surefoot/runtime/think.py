@@ -49,7 +49,7 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     speaker, part = state.speakers[move.role], world.cast.part(state, move.role)
     has_limit = state.config.budget.max_seconds is not None
     deadline_s = seconds_left(state, last=move.want == "answer") if has_limit else None
-    request = replace(request_of(state, move), settings=part.settings, stream=world.stream, deadline_s=deadline_s)
+    request = request_of(state, move, settings=part.settings, stream=world.stream, deadline_s=deadline_s)
     if state.task is not None and state.task.attachments and (untaken := cannot_take(state, move.role)):  # as learnt
         error = ModelRefused(untaken)
         error.attempts = 0

@@ -213,6 +213,8 @@ def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES, *, 
     rule = ""
     for policy in policies:
         decision = policy(state, call)
+        if decision is ALLOWED:
+            continue
         if isinstance(decision, Ask) and isinstance(strictest, Ask):
             strictest = Ask(f"{strictest.reason}; {decision.reason}")
         elif _STRICTNESS[decision.kind] > _STRICTNESS[strictest.kind]:

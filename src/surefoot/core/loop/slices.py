@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from surefoot.core.guard.branches import words_request
 from surefoot.core.loop.speakers import proposal_of
@@ -181,12 +182,12 @@ def _shown_arguments(call: Call, known: Sequence[str]) -> dict[str, str]:
 _SHOWN: Mapping[str, Callable[[State], Show]] = {SOLO: own_turns, THINKER: thinker_turns, ACTOR: actor_turns}
 
 
-def request(state: State, think: Think) -> ModelRequest:
-    """The next request of a role: its own turns as its own, all else as told. The caller adds settings and limits."""
+def request(state: State, think: Think, **sent: Any) -> ModelRequest:
+    """The next request of a role: its own turns as its own, all else as told. `sent`: its settings and limits."""
     if think.want == "isolated":
-        return isolated_request(state) if state.current_step_is_reasoning else words_request(state)
+        return replace(isolated_request(state) if state.current_step_is_reasoning else words_request(state), **sent)
     schema = _instructions(state) if think.role == THINKER else None
-    return composed(state, think, _SHOWN[think.role](state), fit_of(state, think), schema)
+    return composed(state, think, _SHOWN[think.role](state), fit_of(state, think), schema, **sent)
 
 
 def fit_of(state: State, think: Think) -> Fit:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from surefoot.core.parse.frames import plain
 from surefoot.core.parse.marks import stop_sequences
@@ -136,11 +137,12 @@ def own_turns(state: State) -> Show:
 
 
 def composed(
-    state: State, think: Think, show: Show, fit: Fit, schema: Mapping[str, object] | None = None
+    state: State, think: Think, show: Show, fit: Fit, schema: Mapping[str, object] | None = None, **sent: Any
 ) -> ModelRequest:
     """A request out of what a role is shown of the turns: before them the head, behind them what is asked for.
 
-    `schema` is what a reply in schema mode is held to, unless that is a step with the tools that are offered now.
+    `schema` is what a reply in schema mode is held to, unless that is a step with the tools that are offered now;
+    `sent` are the fields of the request that do not follow from the state.
     """
     speaker = state.speakers[think.role]
     mode = speaker.mode
@@ -168,29 +170,28 @@ def composed(
             messages += show(places[-1], 0).messages  # the newest may still be shown differently
     messages += said_before(state, think.role, state.steps + 1)
     messages += (ModelMessage("user", text) for text in told if text)
+    sent |= {"traits": speaker.traits}
+    if mode == "text":
+        return ModelRequest(system, tuple(messages), mode, stop=_STOPS[form], **sent)
+    bare = mode == "native" and think.want == "reasoning"
     if mode == "native":
-        bare = think.want == "reasoning"
-        held = None
+        schema = None
         if state.config.output_schema is not None:
-            held, offered = held_to(state, think, offered)
-        return ModelRequest(system, tuple(messages), mode, tools=offered, schema=held, traits=speaker.traits, bare=bare)
-    if mode == "schema":
-        if not schema:
-            error = state.turn.parsed.error if state.turn else None
-            looks_first = speaker.traits.get(LOOK_FIRST) == "yes" and not speaker.replies
-            # left alone, a small model gives an answer that says nothing again
-            said_nothing = error is not None and error.kind == "empty_final"
-            schema = step_schema(
-                offered,
-                answer=not looks_first or not any(tool.effect == "read" for tool in offered.tools),
-                known=speaker.traits.get(REPEATS) == "yes" and state.turn is not None and bool(state.turn.calls),
-                least_answer=IN_WORDS if said_nothing else 1,
-                deliverable=must_deliver(state, think),
-                output=None if think.role == ACTOR and think.want != "answer" else state.output_schema,
-            )
-        held = schema
-        return ModelRequest(system, tuple(messages), mode, tools=offered, schema=held, traits=speaker.traits)
-    return ModelRequest(system, tuple(messages), mode, stop=_STOPS[form], traits=speaker.traits)
+            schema, offered = held_to(state, think, offered)
+    elif not schema:
+        error = state.turn.parsed.error if state.turn else None
+        looks_first = speaker.traits.get(LOOK_FIRST) == "yes" and not speaker.replies
+        # left alone, a small model gives an answer that says nothing again
+        said_nothing = error is not None and error.kind == "empty_final"
+        schema = step_schema(
+            offered,
+            answer=not looks_first or not any(tool.effect == "read" for tool in offered.tools),
+            known=speaker.traits.get(REPEATS) == "yes" and state.turn is not None and bool(state.turn.calls),
+            least_answer=IN_WORDS if said_nothing else 1,
+            deliverable=must_deliver(state, think),
+            output=None if think.role == ACTOR and think.want != "answer" else state.output_schema,
+        )
+    return ModelRequest(system, tuple(messages), mode, tools=offered, schema=schema, bare=bare, **sent)
 
 
 def _settled_messages(state: State, form: str, show: Show, places: range) -> History[ModelMessage]:
