@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Literal, cast
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
+from surefoot.core.text.words import table
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.files import QWEN_CODER
 from surefoot.models.http_model import HttpModel, Key, is_key, opens
@@ -78,31 +79,12 @@ def _deployment(
     return f"{base}/openai/v1", query
 
 
-PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider("https://api.openai.com/v1", ("OPENAI_API_KEY",), "OPENAI_BASE_URL"),
-    "openai-responses": Provider(
-        "https://api.openai.com/v1", ("OPENAI_API_KEY",), "OPENAI_BASE_URL", wire=OpenAIResponses
-    ),
-    "anthropic": Provider("https://api.anthropic.com", ("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", wire=Anthropic),
-    "azure": Provider(
-        "", ("AZURE_OPENAI_API_KEY",), "AZURE_OPENAI_ENDPOINT", wire=AzureChat, hosts=_AZURE, place=_deployment
-    ),
-    "mistral": Provider("https://api.mistral.ai/v1", ("MISTRAL_API_KEY",)),
-    "groq": Provider("https://api.groq.com/openai/v1", ("GROQ_API_KEY",)),
-    "xai": Provider("https://api.x.ai/v1", ("XAI_API_KEY",)),
-    "together": Provider("https://api.together.xyz/v1", ("TOGETHER_API_KEY",)),
-    "fireworks": Provider("https://api.fireworks.ai/inference/v1", ("FIREWORKS_API_KEY",)),
-    "gemini": Provider("https://generativelanguage.googleapis.com/v1beta/openai", ("GEMINI_API_KEY",)),
-    "qwen": Provider("https://dashscope.aliyuncs.com/compatible-mode/v1", ("DASHSCOPE_API_KEY",), "DASHSCOPE_BASE_URL"),
-    "deepseek": Provider("https://api.deepseek.com", ("DEEPSEEK_API_KEY", "DeepSeek")),
-    "openrouter": Provider("https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY",)),
-    "ollama": Provider("http://localhost:11434/v1", ("OLLAMA_API_KEY",), needs_key=False),
-    "vllm": Provider("http://localhost:8000/v1", ("VLLM_API_KEY",), needs_key=False),
-    "lmstudio": Provider("http://localhost:1234/v1", ("LMSTUDIO_API_KEY",), needs_key=False),
-    "llamacpp": Provider("http://localhost:8080/v1", ("LLAMACPP_API_KEY",), needs_key=False),
-    "dbgpt": Provider("", ("DBGPT_API_KEY",), "DBGPT_BASE_URL", needs_key=False),
-    "litellm": Provider("", ("LITELLM_API_KEY",), "LITELLM_BASE_URL", needs_key=False),
+_WIRES = {"openai-responses": OpenAIResponses, "anthropic": Anthropic, "azure": AzureChat}
+PROVIDERS: dict[str, Provider] = {
+    name: Provider(**row | {"keys": tuple(row["keys"]), "wire": _WIRES.get(name, OpenAIChat)})
+    for name, row in table("models")["providers"].items()
 }
+PROVIDERS["azure"] = replace(PROVIDERS["azure"], hosts=_AZURE, place=_deployment)
 
 
 @dataclass(frozen=True, slots=True)
