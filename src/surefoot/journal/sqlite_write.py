@@ -182,7 +182,7 @@ class Writer:
         self.freed: list[FreeRow] = []
         self._heard: defaultdict[int, list[HeardRow]] = defaultdict(list)
         self._waiters: list[asyncio.Future[None]] = []
-        self._due: asyncio.Handle | None = None
+        self._flush_at = 0.0  # when what is queued is to be written at the latest; 0: nothing is
         self._due_on: asyncio.AbstractEventLoop | None = None
         self._awaited_on: asyncio.AbstractEventLoop | None = None
         # for the log, the heads and checkpoints: tools may fill the loop's own
@@ -220,9 +220,20 @@ class Writer:
     def soon(self) -> None:
         """See to it that what is queued is flushed before long, with what else is queued by then."""
         loop = asyncio.get_running_loop()
-        if self._due is None or self._due_on is not loop:  # also when a loop that has been closed still owes a flush
+        if not self._flush_at:
+            self._flush_at = loop.time() + LAG_S
+        if self._due_on is not loop:  # also when a loop that has been closed still owes a flush
             self._due_on = loop
-            self._due = loop.call_later(LAG_S, self.flush)
+            loop.call_at(self._flush_at, self._due, loop)
+
+    def _due(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Flush what has waited for long enough. One timer does for all: it goes on as long as anything is queued."""
+        if self._flush_at > loop.time():
+            loop.call_at(self._flush_at, self._due, loop)
+        else:
+            self._due_on = None
+            if self._flush_at:
+                self.flush()
 
     async def flushed(self) -> None:
         """Return when what is queued now is written or has failed; what others queue in this turn joins in."""
@@ -252,10 +263,7 @@ class Writer:
         if heard:
             self._heard = defaultdict(list)
         self._events, self._blobs, self.freed, self._waiters = [], {}, [], []
-        self._awaited_on = None
-        if self._due is not None:
-            self._due.cancel()
-            self._due = None
+        self._awaited_on, self._flush_at = None, 0.0
         if events or blobs or freed or notes or heard:
             try:
                 self._commit(events, blobs.values(), freed, notes.values(), [*chain.from_iterable(heard.values())])
