@@ -20,7 +20,7 @@ from surefoot.core.loop.moves import announce, durability
 from surefoot.core.state.state import State
 from surefoot.types.errors import JournalError
 from surefoot.types.events import Event, RunEnded
-from surefoot.types.moves import Act, Move, Probe, Think, Within, WorldMove
+from surefoot.types.moves import Act, Move, Probe, Record, Think, Within, WorldMove
 from surefoot.types.ports import Durability, RunJournal
 from surefoot.types.words import Posted
 
@@ -131,18 +131,22 @@ class UnderWay:
         """Put on record what announces the moves, then let them begin. Gives the state with the announcements."""
         if self._leave.has_begun and any(isinstance(move, WorldMove) for move in moves):
             await self._go()
-        safety: list[Durability] = [durability(move, state) for move in moves]
-        events = [event for move in moves for event in announce(move, state)]
+        events: list[Event] = []
+        safest: Durability = "soon"
+        for move in moves:
+            events += announce(move, state)
+            wanted = durability(move, state)
+            safest = wanted if _SAFETY.index(wanted) > _SAFETY.index(safest) else safest
+            if wanted == "synced" and not isinstance(move, Record):
+                self._effects.add(move)
         state = fold(events, state)
         self._owed += events
-        for move, wanted in zip(moves, safety, strict=True):
-            if isinstance(move, WorldMove):
-                self.moves |= {move}
-                self._waiting.append((move, state))
-                if wanted == "synced":
-                    self._effects.add(move)
-        if self._waiting or any(wanted != "soon" for wanted in safety):
-            await self._append(max(safety, key=_SAFETY.index))
+        begun = [move for move in moves if not isinstance(move, Record)]
+        if begun:
+            self.moves = self.moves.union(begun)
+            self._waiting += [(move, state) for move in begun]
+        if begun or safest != "soon":
+            await self._append(safest)
         if not self.moves and time.monotonic() - self._turned_s > _LONGEST_TURN_S:  # a reply may hold a thousand calls
             await self._append()
             await asyncio.sleep(0)
@@ -158,9 +162,9 @@ class UnderWay:
             self._waiting.clear()
             return ()
         await self._append()
-        is_alone = state.planning is None and sum(call.is_open for call in state.calls) < 2  # noqa: PLR2004
-        is_alone = is_alone and not (self._has_words or self._leave.has_begun)
-        if len(self._waiting) == len(self.moves) == 1 and is_alone:
+        is_busy = state.planning is not None or self._has_words or self._leave.has_begun
+        is_only = len(self._waiting) == len(self.moves) == 1 and not is_busy
+        if is_only and sum(call.is_open for call in state.calls) < 2:  # noqa: PLR2004
             return await self._made_alone(state)
         for move, begun in self._waiting:
             task = self._tasks.create_task(self._make(move, begun))

@@ -79,7 +79,7 @@ def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> 
     offered = offered_of(tools)
     text = without_leaked_tokens(visible(reply).text)
     folded = fold(text)
-    names = [name for look, names in offered.folded.items() if look in folded for name in names]
+    names = [name for look in filter(folded.__contains__, offered.folded) for name in offered.folded[look]]
     if not names and not (offered.tools and _has_both_labels(text)):
         return None
     spelled = "|".join(  # however the parts of a name are joined
