@@ -45,10 +45,10 @@ _ROLE = late(
 """A speaker at the head of a line, also as a quote, a heading or an item of a list, and in JSON."""
 _TAGS = (
     "tool_call|tool_response|function_call|function_call_result|deliverable|instruction|input|actor_report|arg_key|"
-    "arg_value|invoke|" + "|".join(REASONING_TAGS)
+    "arg_value|invoke|function_calls|function_results|minimax:tool_call|" + "|".join(REASONING_TAGS)
 )
 _CONTROL = late(
-    rf"<(?=[|｜]|/?(?:s|eos|bos|pad|unk)>|/?(?:start|end)_of_turn>|/?(?:{_TAGS})[\s>/]|/?(?:function|parameter)[=>])"
+    rf"<(?=[|｜]|/?(?:s|eos|bos|pad|unk)>|/?(?:start|end)_of_turn>|/?(?:{_TAGS})[\s>/]|/?(?:function|parameter)[\s=>])"
     r"|\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\])",
     re.IGNORECASE,
 )

@@ -144,7 +144,7 @@ _MOST_DOUBLED = 2
 
 _GLM_NAME = re.compile(r"(?P<name>[\w.:-]{1,200}+)(?=\s*+(?:<arg_key>|</tool_call>)|(?P<end>\s*+\Z))")
 _QWEN_NAME = re.compile(r"<function=[^<>\s]{1,200}+")
-_INVOKE = re.compile(r"<invoke\s++name=[^<>]{1,200}+>(?P<body>\s*+(?:<parameter\s|</invoke>))?")
+_INVOKE = re.compile(r"<invoke\s++name=[^<>]{1,200}+>\s*+(?:<parameter\s|</invoke>)")
 _QWEN_BODY = re.compile(r"\s*+>?\s*+(?:<parameter=|\{|</function>|</tool_call>|\Z)")
 
 
@@ -191,9 +191,8 @@ def function_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
 
 def invoke_family(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row
     """What an `invoke` element at `at`, or a tag around some, opens; None if it is only mentioned."""
-    is_alone = text.startswith("<invoke", at)
-    named = _INVOKE.match(text, at if is_alone else skip_blanks(text, text.index(">", at) + 1))
-    return "invoke" if named and (named["body"] or not is_alone) else None
+    inside = at if text.startswith("<invoke", at) else skip_blanks(text, text.index(">", at) + 1)
+    return "invoke" if _INVOKE.match(text, inside) else None
 
 
 def _deepseek(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row

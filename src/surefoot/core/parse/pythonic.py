@@ -78,10 +78,10 @@ def read_python_start(text: str, start: int, reading: Reading) -> Found:
 
 
 def read_python_tagged(text: str, start: int, reading: Reading) -> Found:
-    """What stands behind `<|python_tag|>`: calls of offered tools as Python, else objects."""
+    """What stands behind `<|python_tag|>`: calls as Python, in a list or of offered tools, else objects."""
     body = start + len(PYTHON_TAG)
     found = read_bare_pythonic(text[body:], reading)
-    if found is None or any(reading.offered.find(draft.name).tool is None for draft in found.drafts):
+    if found is None:
         return read_python_tag(text, start, reading)
     return replace(found, content=text[:start], end=body + found.end if found.end >= 0 else -1)
 

@@ -64,11 +64,12 @@ EDGES = re.compile(r"\A\r?\n|\r?\n\Z")
 class Seeker:
     """Where a string stands next. Asked from left to right, all answers together cost one pass over the text."""
 
-    __slots__ = ("_known", "_text")
+    __slots__ = ("_known", "_pairs", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._known: dict[str, tuple[int, int]] = {}
+        self._pairs: dict[str, dict[int, int]] = {}
 
     def find(self, needle: str, start: int) -> int:
         """The first place from `start` on, or -1."""
@@ -87,6 +88,17 @@ class Seeker:
         """The first place of `needle` from `start` on, unless one of the `others` stands before it; or -1."""
         found = self.find(needle, start)
         return found if found >= 0 and not 0 <= self.first(others, start) < found else -1
+
+    def paired(self, opened: int, opening: str, closing: str) -> int:
+        """Where the tag at `opened` is closed, if the tags in between are pairs, as in a quoted call; or -1."""
+        if opening not in self._pairs:
+            pairs, waiting = self._pairs.setdefault(opening, {}), list[int]()
+            for tag in re.finditer(f"{opening}|{closing}", self._text):
+                if tag.group() == opening:
+                    waiting.append(tag.start())
+                elif waiting:
+                    pairs[waiting.pop()] = tag.start()
+        return self._pairs[opening].get(opened, -1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,9 +42,11 @@ _REASONING = re.compile(
     rf"(?P<name>{'|'.join(REASONING_TAGS)})(?(square)\]|(?:\s[^<>]{{0,200}})?>)",
     re.IGNORECASE,
 )
-_VALUE = re.compile(r"[{\[]|<parameter[= ]|<arg_value>|<｜DSML｜parameter|__PAYLOAD_START__")
+_VALUE = re.compile(
+    r"[{\[]|<parameter=|<parameter(?=\s++name=[^<>]{1,200}+>)|<arg_value>|<｜DSML｜parameter|__PAYLOAD_START__"
+)
 _VALUE_ENDS = {
-    **dict.fromkeys(("<parameter=", "<parameter "), "</parameter>"),
+    **dict.fromkeys(("<parameter=", "<parameter"), "</parameter>"),
     "<arg_value>": "</arg_value>",
     "<｜DSML｜parameter": "</｜DSML｜parameter>",
     "__PAYLOAD_START__": "__PAYLOAD_END__",
@@ -161,7 +163,8 @@ class _Values:
                 self._tried += end < 0
                 at = end if end >= 0 else goes_on
                 continue
-            closing = self._seek.find(_VALUE_ENDS[sign], opening.end())
+            others = ("<parameter", "<invoke") if sign == "<parameter" else ()
+            closing = self._seek.before(_VALUE_ENDS[sign], others, opening.end())
             if closing > tag:
                 return closing
             at = max(closing, opening.end())

@@ -186,7 +186,6 @@ class _ToolCalls:
         self._bodies = BodyReader(text, (TOOL_CALL, TOOL_CALL_END), reading)
         self.warnings = self._bodies.warnings
         self.is_framed = False
-        self._pairs: dict[str, dict[int, int]] = {}
 
     def of(self, kind: FamilyName, at: int) -> tuple[tuple[Draft, ...], int]:
         """The calls of the tag of that family that opens at `at`, and where the text goes on."""
@@ -205,17 +204,6 @@ class _ToolCalls:
             elif kind == "qwen3_xml":
                 self.warnings.add("unclosed_tag")
         return (draft,), end
-
-    def _paired(self, opened: int, opening: str, closing: str) -> int:
-        """Where the tag at `opened` is closed, if the tags in between are pairs, as in a quoted call; or -1."""
-        if opening not in self._pairs:
-            pairs, waiting = self._pairs.setdefault(opening, {}), list[int]()
-            for tag in re.finditer(f"{opening}|{closing}", self._text):
-                if tag.group() == opening:
-                    waiting.append(tag.start())
-                elif waiting:
-                    pairs[waiting.pop()] = tag.start()
-        return self._pairs[opening].get(opened, -1)
 
     def _function(self, at: int, *, is_wrapped: bool) -> tuple[Draft, int]:
         """`<function=NAME>` with its parameters; missing closers are tolerated where nothing else can be missing."""
@@ -237,7 +225,7 @@ class _ToolCalls:
             start, key = parameter.end(), parameter["key"]
             end = self.seek.before(_PARAMETER_END, (_PARAMETER_OPEN,), start)
             if end < 0 and self.seek.before(FUNCTION, (_PARAMETER_OPEN,), start) >= 0:
-                end = self._paired(scan.skip_blanks(text, at), _PARAMETER_OPEN, _PARAMETER_END)
+                end = self.seek.paired(scan.skip_blanks(text, at), _PARAMETER_OPEN, _PARAMETER_END)
             if end >= 0:
                 at = end + len(_PARAMETER_END)
             else:
@@ -276,7 +264,7 @@ class _ToolCalls:
             inside = value + len(_VALUE)
             value_end = seek.find(_VALUE_END, inside) if text.startswith(_VALUE, value) else -1
             if text.find(_VALUE, inside, max(value_end, inside)) >= 0:
-                value_end = self._paired(value, _VALUE, _VALUE_END)
+                value_end = seek.paired(value, _VALUE, _VALUE_END)
             if value_end < 0:
                 break
             key = text[at + len(_KEY) : key_end].strip()

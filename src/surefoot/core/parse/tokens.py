@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from surefoot.core.parse.calls import Draft, Found, Reading, arguments_at, past_closer, typed, whole_value
-from surefoot.core.parse.marks import FamilyName
+from surefoot.core.parse.marks import RESULT, FamilyName, invoke_family
 from surefoot.core.parse.objects import read
-from surefoot.core.parse.scan import EDGES, MOST_CALLS, NotJsonError, Seeker, skip_blanks
+from surefoot.core.parse.scan import EDGES, FENCES, MOST_CALLS, NotJsonError, Seeker, outside_fences, skip_blanks
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, ReplyWarning
 
@@ -172,7 +172,8 @@ INVOKE = _Elements(
     "invoke", "<invoke", "</invoke>", "<parameter", "</parameter>", ("</function_calls>", "</minimax:tool_call>")
 )
 _ATTRIBUTES = re.compile(r"""([a-z]{1,20})=(?:"([^"<>]{0,200})"|'([^'<>]{0,200})')""")
-_HEAD = re.compile(r"[^<>]{0,600}+>")
+_HEAD = re.compile(r"(?=[\s>])[^<>]{0,600}+>")
+_NEXT = re.compile(rf"(?P<invoke><invoke)|{RESULT}|<function_results|{FENCES}", re.MULTILINE)
 
 
 def read_invokes(text: str, start: int, reading: Reading, form: _Elements) -> Found:
@@ -204,7 +205,7 @@ class _Invokes:
         while at >= 0 and len(drafts) <= MOST_CALLS:
             draft, end = self._invoke(at)
             drafts.append(draft)
-            at = seek.find(form.invoke, end)
+            at = self._next(end)
         if not drafts:
             closed = seek.first(form.ends, start)
             between = text[start:closed].partition(">")[2].strip() if closed >= 0 else ""
@@ -218,6 +219,17 @@ class _Invokes:
             self._warnings.add("unclosed_tag")
         return Found(form.family, tuple(drafts), text[:start], frozenset(self._warnings), end=end)
 
+    def _next(self, at: int) -> int:
+        """Where the next element opens, or -1. Plain tags may stand in a fence, in a result or in words about them."""
+        text, form, behind = self._text, self._form, at
+        if form is DSML:
+            return self._seek.find(form.invoke, at)
+        while (step := outside_fences(_NEXT, text, at)) is not None and step["invoke"]:
+            if not text[behind : step.start()].strip() or invoke_family(text, step.start(), self._seek):
+                return step.start()
+            at = step.end()
+        return -1
+
     def _invoke(self, start: int) -> tuple[Draft, int]:
         """The call of the element that opens at `start`, and where the text goes on behind it."""
         text, seek, form, reading = self._text, self._seek, self._form, self._reading
@@ -229,17 +241,16 @@ class _Invokes:
         name = attributes.get("name", "")
         fault = None if name.strip() else Fault("missing_name", "an invoke element has no name")
         arguments: dict[str, object] = {}
-        while text.startswith(form.parameter, inside := skip_blanks(text, at)):
-            attributes, at = _head(text, inside + len(form.parameter))
-            close = seek.find(form.parameter_end, at) if at >= 0 else -1
-            if close < 0:
+        while text.startswith(form.parameter, skip_blanks(text, at)):
+            key, value, wrong, at = self._parameter(skip_blanks(text, at), name)
+            if at < 0:
                 return Draft(name, fault=Fault("truncated", "the reply ends inside a parameter", name)), len(text)
-            key, is_text = attributes.get("name", ""), attributes.get("string", "")
-            value, wrong = self._value(text[at:close], key, name, is_text)
+            if not wrong and (not key or arguments.get(key, value) != value):
+                told = f"{key[:60]} is given twice" if key else "a parameter has no name"
+                fault = fault or Fault("malformed_arguments", told, name)
             fault = fault or (Fault("malformed_json", wrong, name) if wrong else None)
             if not wrong:
                 arguments[key] = value
-            at = close + len(form.parameter_end)
         end = skip_blanks(text, at)
         if text.startswith(form.invoke_end, end):
             return Draft(name, _unwrapped(arguments, name, reading), fault), end + len(form.invoke_end)
@@ -252,24 +263,40 @@ class _Invokes:
             fault = Fault("truncated", "the reply ends before the call does", name)
         return Draft(name, _unwrapped(arguments, name, reading), fault), at
 
-    def _value(self, written: str, key: str, name: str, is_text: str) -> tuple[object, str]:
-        """The value of a parameter, and what is wrong with it; of one that tells no type, by the tool's schema."""
-        reading, given = self._reading, written.strip()
+    def _parameter(self, opened: int, name: str) -> tuple[str, object, str, int]:
+        """A parameter: its name, its value, what is wrong with that, and where the text goes on (-1: it has no end).
+
+        The value of one that tells no type has that of the tool's schema. A closer of plain tags may be missing.
+        """
+        text, seek, form, reading = self._text, self._seek, self._form, self._reading
+        attributes, start = _head(text, opened + len(form.parameter))
+        if start < 0:
+            return "", None, "", -1
+        others = () if form is DSML else (form.parameter, form.invoke)
+        end = seek.before(form.parameter_end, others, start)
+        if end < 0 and others and seek.before(form.invoke, (form.parameter,), start) >= 0:  # it may quote a call
+            end = seek.paired(opened, form.parameter, form.parameter_end)
+        goes_on = end + len(form.parameter_end) if end >= 0 else -1
+        if end < 0 and others:
+            end = goes_on = seek.first((*others, form.invoke_end), start)
+        if end < 0:
+            return "", None, "", -1
+        key, is_text, written = attributes.get("name", ""), attributes.get("string", ""), text[start:end]
         if is_text == "true":
-            return written, ""
+            return key, written, "", goes_on
         if is_text != "false":
-            written = written if self._form is DSML else EDGES.sub("", written)
+            written = EDGES.sub("", written) if others else written
             value, told = typed(written, key, reading.offered.find(name).tool, reading.rules())
             self._warnings |= told
-            return value, ""
+            return key, value, "", goes_on
+        given = written.strip()
         try:
-            read_ = read(given, 0, reading.rules(at_end=True))
+            found = read(given, 0, reading.rules(at_end=True))
         except NotJsonError as error:
-            return None, f"{key}: {error.message} at character {error.position + 1}"
-        if skip_blanks(given, read_.end) < len(given):
-            return None, f"{key}: more than one value"
-        self._warnings |= read_.warnings
-        return read_.value, ""
+            return key, None, f"{key}: {error.message} at character {error.position + 1}", goes_on
+        self._warnings |= found.warnings
+        wrong = f"{key}: more than one value" if skip_blanks(given, found.end) < len(given) else ""
+        return key, found.value, wrong, goes_on
 
 
 def _unwrapped(arguments: Mapping[str, object], name: str, reading: Reading) -> Mapping[str, object]:
