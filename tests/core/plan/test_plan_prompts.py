@@ -27,7 +27,7 @@ from cases import each
 from surefoot import Attachment, Task
 from surefoot.core.parse.frames import nonce_of
 from surefoot.core.plan.choose import EMPTY_SELECTION
-from surefoot.core.plan.history import FAULTS, NO_GUIDANCE, REFUSALS, fault_words, guidance_text, refusal_words
+from surefoot.core.plan.history import NO_GUIDANCE, fault_words, guidance_text, refusal_words
 from surefoot.core.plan.requests import (
     PLAN_TEMPLATES,
     overall_context,
@@ -37,6 +37,7 @@ from surefoot.core.plan.requests import (
 )
 from surefoot.core.state.state import Planning
 from surefoot.core.state.turn import changed
+from surefoot.core.text.words import table
 from surefoot.prompts.load import template
 from surefoot.types import reflection
 from surefoot.types.plan import ProposalKind, StepKind, TaskContext
@@ -103,13 +104,13 @@ def engine(*names: str) -> str:
 
 def test_every_fault_of_the_engine_has_words_and_no_other() -> None:
     found = {code for match in CODE.finditer(engine("accept", "edits", "reflect")) for code in match.groups() if code}
-    assert found - {"validator"} == set(FAULTS)
+    assert found - {"validator"} == set(table("faults")["plan"])
 
 
 def test_every_refusal_of_the_engine_has_words_and_no_other() -> None:
     source = engine("choose", "accept", "reflect")
     found = {match[1] for match in REFUSED.finditer(source)} - REMARKS
-    assert found | {"malformed_json"} == set(REFUSALS)
+    assert found | {"malformed_json"} == set(table("faults")["proposal"])
 
 
 def test_templates_are_six_and_short_and_say_what_data_is() -> None:

@@ -22,6 +22,7 @@ from surefoot.core.state.plans import BLOCKED, StepRecord, Tries
 from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text
 from surefoot.core.text.json import as_object
+from surefoot.core.text.words import table
 from surefoot.core.view.observations import attribute, plain
 from surefoot.types import reflection
 from surefoot.types.plan import Plan, StepExecutionResult, StepStatus
@@ -265,49 +266,6 @@ def execution_context(state: State, planning: Planning) -> ExecutionContext:
     return ExecutionContext(plan, tuple(results), selected, stats, left, planning.failed_calls, effects, answered)
 
 
-FAULTS: Mapping[str, str] = {
-    "duplicate_step_id": "the step id {0} is used twice, or was used before in this run: give the step another id",
-    "reserved_step_id": "the step id {0} means something else to whoever runs the plan: give the step another id",
-    "repeats_completed_step": "step {0} makes a call that was made already and has had its effect: leave it out",
-    "repeats_failed_call": "step {0} makes a call that has failed in this run: change its parameters or its tool",
-    "empty_plan": "the plan has no steps: give at least one",
-    "too_many_steps": "the plan has too many steps: give fewer",
-    "must_succeed_dropped": "step {0} must succeed and was taken out: give must_succeed true to the step in its place",
-    "unknown_tool": "step {0} names the tool {1}, which does not exist: take a listed tool",
-    "tool_not_selected": "step {0} names the tool {1}, which is not listed: take a listed tool",
-    "outside_intent": "step {0} uses the tool {1} for what the user has forbidden: do without it",
-    "unknown_dependency": "step {0} depends on {1}, which is not a step: remove it, or add that step",
-    "cycle": "step {0} depends on itself, directly or through others: break the circle",
-    "reference_not_a_dependency": "step {0} refers to {1} and does not depend on it: put {1} into its dependencies",
-    "bad_kind": "the fields of step {0} do not fit its kind: a tool step has a tool_id and an object as parameters, "
-    "any other an instruction, and an id is at most 64 letters, digits, _ and -",
-    "bad_parameters": "step {0}: the parameter {1} does not fit the tool: see what the tool takes",
-    "unknown_step": "{0} is not a step of the plan: name one of the listed steps",
-    "already_succeeded": "step {0} has succeeded and cannot be changed: name a step that is still open",
-    "must_succeed": "step {0} must succeed and cannot be skipped: choose another strategy",
-    "already_skipped": "{0} is skipped already",
-    "no_steps": "no steps are named: name at least one",
-    "bad_adjustment": "step {0} cannot be adjusted so: it must be open, and something must change",
-    "no_adjustments": "no adjustments are given: give at least one",
-    "unknown_strategy": "unknown strategy {0}: take one of those in the rules",
-    "more_faults": "and {0} faults more",
-}
-"""The faults of plans and strategies, by the word before the first colon; the places are what stands behind it."""
-
-REFUSALS: Mapping[str, str] = {
-    "malformed_json": "it holds no whole JSON object: reply with the JSON object alone, and keep its texts short",
-    "invalid_plan": "the plan has faults:",
-    "invalid_strategy": "the strategy has faults:",
-    "empty_params": "retry_with_params came without parameters: give them in data",
-    "unknown_action": "unknown action {0} for this step: take one of those in the rules",
-    "repeat_failure": "this exact call has failed before in this run: give other values, or trigger_overall_reflection",
-    "repeats_completed_call": "this exact call was made before in this run and has had its effect: "
-    "give other values, or trigger_overall_reflection",
-    "unknown_tool": "unknown tool {0}: take listed tools alone",
-    "tool_not_selected": "the tool {0} is not listed: take a listed tool",
-}
-"""The refusals after which a proposal is asked for again; the place is what was refused of it."""
-
 _WITH_FAULTS = frozenset({"invalid_plan", "invalid_strategy"})
 _NAME = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 
@@ -321,7 +279,7 @@ def safe_name(name: str) -> str:
 
 def refusal_words(refused: ProposalRefused) -> str:
     """Why the last proposal was refused, and what to do about it."""
-    said = REFUSALS.get(refused.what, safe_name(refused.what))
+    said: str = table("faults")["proposal"].get(refused.what, safe_name(refused.what))
     said = said.format(", ".join(safe_name(one) for one in refused.detail.split(",")))
     if refused.detail == EMPTY_SELECTION:
         said = "no tools are chosen: choose at least one"
@@ -334,7 +292,8 @@ def fault_words(fault: str) -> str:
     """One fault in words."""
     code, *places = fault.split(":", 2)
     shown = [*(safe_name(one) for one in places), "", ""]
-    return FAULTS[code].format(*shown) if code in FAULTS else safe_name(code)
+    known: str | None = table("faults")["plan"].get(code)
+    return safe_name(code) if known is None else known.format(*shown)
 
 
 def cause_words(cause: reflection.Cause) -> str:

@@ -19,7 +19,7 @@ from surefoot.core.state.roles import TAGGED, THINKER
 from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text import json_text
-from surefoot.core.text.words import nearest
+from surefoot.core.text.words import nearest, table
 from surefoot.core.view.shape import OTHER_SHAPE
 from surefoot.types.events import Want
 from surefoot.types.messages import CallMode
@@ -229,7 +229,7 @@ def tell(
     """The message for one fault. `mode`: "native", "schema", "text" (or "react"), "tags", "thinker"."""
     offered = offered_of(tools)
     tool = offered.find(fault.tool).tool
-    head, *rest = _MESSAGES[fault.kind]
+    head, *rest = cast("list[str]", table("faults")["reply"][fault.kind])
     head = head.format(of=f" of {quoted(fault.tool)}" if fault.tool else "", tool=quoted(fault.tool))
     if fault.kind in _WITH_PARAMETERS and tool is not None:
         rest.insert(0, f"Its parameters: {signature(tool)}.")
@@ -298,37 +298,6 @@ def quoted(text: str) -> str:
     line = " ".join(text[: MOST_QUOTED_CHARS + 1].split())
     return f'"{line[:MOST_QUOTED_CHARS]}…"' if len(text) > MOST_QUOTED_CHARS else f'"{line}"'
 
-
-_MESSAGES: dict[FaultKind, tuple[str, ...]] = {
-    "no_step": ("Neither an action nor a final answer was found",),
-    "no_call": ("Neither a call nor an answer in its form was found",),
-    "empty": ("The reply was empty",),
-    "empty_final": ("The final answer was empty", "Give the answer behind its label."),
-    "missing_action": ("The input has no action", "Name the action before its input."),
-    "missing_action_input": ("The action{of} lacks its input; nothing was run",),
-    "missing_name": ("A call names no tool", "Give the tool's name."),
-    "malformed_json": ("The JSON{of} could not be read, and nothing was run", "Send plain JSON."),
-    "malformed_arguments": (
-        "The arguments{of} could not be read, and nothing was run",
-        "Use literals, each with its name.",
-    ),
-    "args_not_object": ("The input{of} binds to no parameter; nothing was run", "Send a JSON object."),
-    "invalid_arguments": ("The arguments{of} were refused, and nothing was run",),
-    "unknown_tool": ("Unknown tool {tool}; nothing was run",),
-    "truncated": (
-        "The reply was cut off before the call{of} was complete; nothing was run",
-        "Write a shorter call, or do it in parts.",
-    ),
-    "calls_not_allowed": ("No call may be made here; nothing was run", "Give your reason in words."),
-    "invalid_output": ("The output does not have the shape that was asked for", "Give it again, whole."),
-    "invalid_value": ("The output has the right shape, but not the values that are needed", "Give it again, whole."),
-    "text_call": (
-        "What looks like a call{of} stands in the words of your reply, and nothing was run",
-        'A call may also be {"name": "TOOL", "arguments": {…}} and nothing else.',
-        "If you mean none, give your answer without announcing one.",
-    ),
-}
-"""What was wrong, and what to do."""
 
 _WITH_PARAMETERS: frozenset[FaultKind] = frozenset({"missing_action_input", "args_not_object", "text_call"})
 _WITHOUT_DETAIL: frozenset[FaultKind] = frozenset({"no_step", "empty", "unknown_tool"})
