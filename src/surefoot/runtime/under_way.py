@@ -186,6 +186,7 @@ class UnderWay:
         if self._has_words or (self._are_held_back and ended):
             events += await self._hear(fold(events, state))
         if self._task.cancelling() > self._cancelled_before:
+            await self._append()
             raise asyncio.CancelledError
         return events
 
@@ -236,6 +237,7 @@ class UnderWay:
 
     async def _go(self) -> None:
         """Leave the run as it stands. What must not be made twice gets its grace, and what came of it is recorded."""
+        await self._append()
         for task, move in self._making.items():
             if move not in self._effects:
                 task.cancel()
@@ -287,7 +289,11 @@ class UnderWay:
         """Put on record what is owed."""
         if self._owed or heard:
             events, self._owed = self._owed, []
-            await self._journal.append(events, wanted, heard=heard)
+            try:
+                await self._journal.append(events, wanted, heard=heard)
+            except asyncio.CancelledError:  # while they are written: they are queued by then
+                self._hands.announced(events)
+                raise
             self._hands.announced(events)
 
     async def _make(self, move: WorldMove, state: State) -> None:
