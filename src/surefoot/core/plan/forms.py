@@ -113,7 +113,9 @@ def texts_of(value: object) -> tuple[str, ...]:
 
 def name_of(value: object) -> str:
     """A name; a number stands for its digits, and what is no name for its JSON, which the rules refuse as unknown."""
-    return value if isinstance(value, str) else "" if value in (None, [], ()) else json_text(value)
+    if isinstance(value, str):
+        return value
+    return json_text(value) if value or type(value) in (int, float) else ""
 
 
 def names_of(value: object) -> tuple[str, ...]:
