@@ -32,6 +32,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -217,23 +218,21 @@ class Writer:
         if not self.watchers[number]:
             del self.watchers[number]
 
-    def soon(self) -> None:
-        """See to it that what is queued is flushed before long, with what else is queued by then."""
+    def soon(self, *, is_timer: bool = False) -> None:
+        """See to it that what is queued is flushed before long, with what else is queued by then.
+
+        One timer does for all: it comes back here, and goes on as long as anything is queued.
+        """
         loop = asyncio.get_running_loop()
-        if not self._flush_at:
-            self._flush_at = loop.time() + LAG_S
+        if is_timer:
+            self._due_on = None
+            if not self._flush_at or self._flush_at <= loop.time():
+                self.flush()
+                return
+        self._flush_at = self._flush_at or loop.time() + LAG_S
         if self._due_on is not loop:  # also when a loop that has been closed still owes a flush
             self._due_on = loop
-            loop.call_at(self._flush_at, self._due, loop)
-
-    def _due(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Flush what has waited for long enough. One timer does for all: it goes on as long as anything is queued."""
-        if self._flush_at > loop.time():
-            loop.call_at(self._flush_at, self._due, loop)
-        else:
-            self._due_on = None
-            if self._flush_at:
-                self.flush()
+            loop.call_at(self._flush_at, partial(self.soon, is_timer=True))
 
     async def flushed(self) -> None:
         """Return when what is queued now is written or has failed; what others queue in this turn joins in."""
