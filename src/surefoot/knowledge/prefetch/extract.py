@@ -39,7 +39,7 @@ _DIGITS = r"([0-9]{1,7}+)(?![A-Za-z0-9_]|\.[0-9])"
 _BARE = re.compile(rf"#(?<![A-Za-z0-9_/#&.\-]#){_DIGITS}")
 _GH = re.compile(rf"GH-(?<![A-Za-z0-9_/#&.\-]GH-){_DIGITS}")
 _QUALIFIED = re.compile(rf"/(?<=[A-Za-z0-9]/)([A-Za-z0-9_.\-]{{1,100}}+)#{_DIGITS}")
-_OWNER = re.compile(r"(?<![A-Za-z0-9_/#&.\-@~+%])[A-Za-z0-9][A-Za-z0-9\-]{0,38}\Z")
+_OWNER = re.compile(r"(?<![A-Za-z0-9_/#&.\-@:~+%])[A-Za-z0-9][A-Za-z0-9\-]{0,38}\Z")
 _LONGEST_OWNER = 41
 _PULL = re.compile(
     r"[pP](?<![A-Za-z0-9_][pP])(?:[rR]|[uU][lL][lL]\s{1,8}+[rR][eE][qQ][uU][eE][sS][tT])\s{0,8}+"
