@@ -53,8 +53,7 @@ def test_the_template_of_the_environment_has_every_variable_that_is_read() -> No
     root = DOCS.parent
     written = set(re.findall(r"^#([A-Z_]+)=$", (root / ".env.template").read_text(encoding="utf-8"), re.MULTILINE))
     asked = {name for one in PROVIDERS.values() for name in (*one.keys, one.base_url_variable) if name.isupper()}
-    sources = (path for kind in ("py", "toml") for path in (root / "src").rglob(f"*.{kind}"))
-    source = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    source = "\n".join(one.read_text("utf-8") for kind in ("py", "toml") for one in (root / "src").rglob(f"*.{kind}"))
     asked |= set(re.findall(r"\"(SUREFOOT_[A-Z_]+|OPENAI_API_VERSION|HF_ENDPOINT)\"", source))
     assert not asked ^ written
 

@@ -147,13 +147,13 @@ def test_roles_that_a_reasoner_does_not_have_are_refused(reasoner: str, why: str
 
 
 @pytest.mark.parametrize(("reasoner", "role", "told"), [
-    ("react", "thinker", r"the run has solo\. Leave it out$"), ("mono", "planner", "the run has solo"),
-    ("dual", "guard", "thinker and actor. Leave it out, or begin a run with a model for it, as `judge` of GuardConfig"),
+    ("react", "thinker", r"this run has solo\. Leave it out$"), ("mono", "planner", "this run has solo"),
+    ("dual", "guard", "thinker and actor. Leave it out, or start a run with a model for it: `judge` of GuardConfig"),
     ("plan", "solo", "a plan is limited as a whole"),
 ])  # fmt: skip
 async def test_a_share_that_cannot_hold_is_refused_at_once(reasoner: str, role: str, told: str) -> None:
     config, store = LoopConfig(budget=Budget(shares={role: 0.4})), MemoryJournal()
-    told = f"budget.shares: '{role}' can have no share: .*{told}"
+    told = f"budget.shares: '{role}' cannot have a share: .*{told}"
     with pytest.raises(UsageError, match=told):
         Agent(ScriptedModel([]), reasoner=reasoner, config=config)
     agent = Agent(ScriptedModel([ModelUnreachable("down")]), reasoner=reasoner, journal=store)

@@ -54,7 +54,9 @@ async def work(
     place: tuple[str, str, str],
     activity: Literal["move", "run"],
     deployment: str,
-    **how: Any,  # Any: as `Engine` has it
+    *,
+    calls_only: bool,
+    lease_s: float,
 ) -> None:
     """Work at an address, in a namespace, on a task queue, until a signal; what is under way then gets 30 s."""
     _check_extra()
@@ -70,7 +72,17 @@ async def work(
         build = WorkerDeploymentVersion(deployment, build_id()) if deployment else None
         if build is not None:
             print(f"this is build {build.build_id} of the deployment {deployment}", flush=True)
-        await Engine(store, agents, client, queue=queue, size=activity, deployment=build, **how).run(told)
+        made = Engine(
+            store,
+            agents,
+            client,
+            queue=queue,
+            size=activity,
+            deployment=build,
+            calls_only=calls_only,
+            lease_s=lease_s,
+        )
+        await made.run(told)
 
 
 @app.command()

@@ -72,8 +72,8 @@ class Anthropic(wire.Wire[_Form]):
         key, encode = form.key, form.encode
         said: list[bytes] = []
         was_assistant: bool | None = None
-        sorted_ = _with_results_first(history)
-        for one, blocks in zip(sorted_, messages.ModelMessage.encoded(sorted_, key, encode), strict=True):
+        ordered = _with_results_first(history)
+        for one, blocks in zip(ordered, messages.ModelMessage.encoded(ordered, key, encode), strict=True):
             if not blocks:
                 continue
             is_assistant = one.role == "assistant"

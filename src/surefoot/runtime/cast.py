@@ -201,9 +201,9 @@ class Cast:
         able = [role for role in (*ROLES[reasoner], GUARD) if role in (roles or self.parts) and reasoner != "plan"]
         for role in config.budget.shares:
             if role not in able:
-                held = f"the run has {' and '.join(able)}" if able else "a plan is limited as a whole"
-                other = f", or begin a run with a model for it, as {_NAMED_IN[GUARD]}" if able and role == GUARD else ""
-                raise UsageError(f"budget.shares: {role!r} can have no share: {held}. Leave it out{other}")
+                held = f"this run has {' and '.join(able)}" if able else "a plan is limited as a whole"
+                other = f", or start a run with a model for it: {_NAMED_IN[GUARD]}" if able and role == GUARD else ""
+                raise UsageError(f"budget.shares: {role!r} cannot have a share: {held}. Leave it out{other}")
         return config
 
     def changes(self, state: State, config: LoopConfig | None) -> dict[str, Speaker]:

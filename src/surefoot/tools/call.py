@@ -249,7 +249,9 @@ def _described(error: BaseException) -> str:
         message = str(error)
     except Exception:  # noqa: BLE001  # `__str__` is foreign code
         return named
-    return message if isinstance(error, ToolFailed) else f"{named}: {message}" if message else named
+    if isinstance(error, ToolFailed):
+        return message
+    return f"{named}: {message}" if message else named
 
 
 def _is_of_network(error: BaseException) -> bool:

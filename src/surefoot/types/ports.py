@@ -99,7 +99,7 @@ class Claimed:
 
 EVERY_RUN = RunFilter()
 LEASE_S = 30
-"""For how long a run stays with a worker that has claimed it and is cut off, in seconds, where nothing else is said."""
+"""How long, in seconds, a claimed run stays with a worker that was cut off, unless set otherwise."""
 Durability = Literal["soon", "written", "synced"]
 """How safe an append is when it returns: queued; written, so that it survives this process; synced, power loss."""
 
