@@ -60,8 +60,8 @@ MOST_LINES_OF = {"runtime/drive.py": 150}
 NOT_IN_CORE = {"asyncio", "time", "random", "os", "pathlib", "datetime", "threading", "socket", "sqlite3"}
 
 CEILINGS = {  # what `make house` prints; each only goes down
-    "lines of src": 68_351,
-    "lines of code in src": 49_847,
+    "lines of src": 68_323,
+    "lines of code in src": 49_793,
     "modules": 318,
     "rooms in knots": 0,
     "modules in knots": 0,
