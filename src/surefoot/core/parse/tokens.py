@@ -172,7 +172,7 @@ INVOKE = _Elements(
     "invoke", "<invoke", "</invoke>", "<parameter", "</parameter>", ("</function_calls>", "</minimax:tool_call>")
 )
 _ATTRIBUTES = re.compile(r"""([a-z]{1,20})=(?:"([^"<>]{0,200})"|'([^'<>]{0,200})')""")
-_HEAD = re.compile(r"(?=[\s>])[^<>]{0,600}+>")
+_HEAD = re.compile(r"[^<>]{0,600}+>")
 _NEXT = re.compile(rf"(?P<invoke><invoke)|{RESULT}|<function_results|{FENCES}", re.MULTILINE)
 
 
