@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -19,30 +19,30 @@ from surefoot.types.events import Event
 class LiveHands(World):
     """Hands that touch the real world."""
 
-    async def do(self, move: moves.WorldMove, state: State) -> Sequence[Event]:
+    def do(self, move: moves.WorldMove, state: State) -> Awaitable[Sequence[Event]]:
         match move:
             case moves.Think():
-                return await think(self, move, state)
+                return think(self, move, state)
             case moves.Act(call_id):
                 made = act(self, call_id, state)
-                return await (made if self.spans is None else self.spans.inside(f"call {call_id}", made))
+                return made if self.spans is None else self.spans.inside(f"call {call_id}", made)
             case moves.Probe(call_id):
-                return await probe(self, call_id, state)
+                return probe(self, call_id, state)
             case moves.Find() | moves.Hydrate() | moves.ReadConventions():
                 from surefoot.runtime import fetch  # noqa: PLC0415  # its patterns take 40 ms to compile
 
                 match move:
                     case moves.Find():
-                        return await fetch.find(self, state)
+                        return fetch.find(self, state)
                     case moves.Hydrate():
-                        return await fetch.hydrate(self, state)
+                        return fetch.hydrate(self, state)
                     case moves.ReadConventions(directory):
-                        return await fetch.read_conventions(self, directory, state)
+                        return fetch.read_conventions(self, directory, state)
             case moves.Ask():
-                return await ask(self, move, state)
+                return ask(self, move, state)
             case moves.Within() | moves.Shortlist() | moves.Wait() | moves.Evaluate():
                 from surefoot.runtime.plan import plan_move  # noqa: PLC0415  # only a run with a plan pays for it
 
-                return await plan_move(self, move, state)
+                return plan_move(self, move, state)
             case _:
                 assert_never(move)

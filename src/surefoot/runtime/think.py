@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -77,6 +78,8 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     parsed = read_reply(state, move, message)
     if world.shape and (answer := answer_in(state, move, parsed)) and (told := world.shape.faults(answer)):
         parsed = without_answer(parsed, Fault("invalid_value", told))
+    if move.want == "isolated" and "action_dropped" in parsed.warnings:
+        _GATE_LOG.warning("calls in the reply to an isolated call were ignored")
     first_s = round(display.first_s - since_s, 6) if display and display.first_s else 0.0
     replied = ModelReplied(
         move.step, message, parsed, speaker.mode, move.want, move.role, world.elapsed_s, requests, took_s, first_s
@@ -86,6 +89,7 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     return (replied,)
 
 
+_GATE_LOG = logging.getLogger("surefoot.gate")
 _FINISH_REASONS = frozenset(get_args(FinishReason))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from types import TracebackType
 from typing import Protocol, cast
 
@@ -24,8 +24,6 @@ from surefoot.types.moves import Act, Move, Probe, Record, Think, Within, WorldM
 from surefoot.types.ports import Durability, RunJournal
 from surefoot.types.words import Posted
 
-_SAFETY: tuple[Durability, ...] = ("soon", "written", "synced")  # the later satisfies whoever wants an earlier one
-
 _LONGEST_TURN_S = 0.005
 """For how long a run may hold up the event loop with what it only puts on record."""
 
@@ -33,7 +31,7 @@ _LONGEST_TURN_S = 0.005
 class Hands(Protocol):
     """What makes the moves that touch the world."""
 
-    async def do(self, move: WorldMove, state: State) -> Sequence[Event]:
+    def do(self, move: WorldMove, state: State) -> Awaitable[Sequence[Event]]:
         """Make one move and say what happened.
 
         MUST NOT raise for what a model or a tool did wrong; that is an event. No event means that nobody knows what
@@ -86,8 +84,9 @@ class UnderWay:
         self._hands = hands
         self._tasks = asyncio.TaskGroup()
         self._making: dict[asyncio.Task[None], WorldMove] = {}
-        self._waiting: list[tuple[WorldMove, State]] = []
-        self._ended: asyncio.Queue[_Ended | None] = asyncio.Queue()
+        self._waiting: dict[WorldMove, State] = {}  # with the state in which it was announced
+        self._ended: list[_Ended] = []
+        self._woken = asyncio.Event()  # a move has ended, or somebody speaks
         self._effects: set[WorldMove] = set()  # what must not be made twice, so what came of it is written at once
         self._turned_s = time.monotonic()
         self._has_words = False
@@ -96,7 +95,6 @@ class UnderWay:
         self._hearing: asyncio.Task[None] | None = None
         self._owed: list[Event] = []  # what has happened, and goes on record with what comes next
         self._said: list[Event] = []
-        self._made: list[_Ended] = []  # by that move
         self._is_over = self._is_cut_off = False
 
     async def __aenter__(self) -> UnderWay:
@@ -119,7 +117,7 @@ class UnderWay:
             raise group.exceptions[0] from None
         finally:
             if kind is asyncio.CancelledError:
-                await self._recorded([*self._made, *self._all_ended()])  # what has ended must not be made again
+                await self._recorded()  # what has ended must not be made again
             if not isinstance(error, JournalError):
                 await self._append()
 
@@ -129,22 +127,26 @@ class UnderWay:
 
     async def start(self, moves: Sequence[Move], state: State) -> State:
         """Put on record what announces the moves, then let them begin. Gives the state with the announcements."""
-        if self._leave.has_begun and any(isinstance(move, WorldMove) for move in moves):
-            await self._go()
+        begun: list[WorldMove] = []
         events: list[Event] = []
         safest: Durability = "soon"
         for move in moves:
             events += announce(move, state)
             wanted = durability(move, state)
-            safest = wanted if _SAFETY.index(wanted) > _SAFETY.index(safest) else safest
-            if wanted == "synced" and not isinstance(move, Record):
-                self._effects.add(move)
-        state = fold(events, state)
-        self._owed += events
-        begun = [move for move in moves if not isinstance(move, Record)]
+            if wanted != "soon" and safest != "synced":
+                safest = wanted
+            if not isinstance(move, Record):
+                begun.append(move)
+                if wanted == "synced":
+                    self._effects.add(move)
+        if begun and self._leave.has_begun:
+            await self._go()
+        if events:
+            state = fold(events, state)
+            self._owed += events
         if begun:
             self.moves = self.moves.union(begun)
-            self._waiting += [(move, state) for move in begun]
+            self._waiting |= dict.fromkeys(begun, state)
         if begun or safest != "soon":
             await self._append(safest)
         if not self.moves and time.monotonic() - self._turned_s > _LONGEST_TURN_S:  # a reply may hold a thousand calls
@@ -155,35 +157,36 @@ class UnderWay:
 
     async def next_events(self, state: State) -> Sequence[Event]:
         """What the next move to end brought, what else has ended by then, or what somebody says."""
-        if state.ending is not None:  # somebody has ended it: what comes of these moves is nobody's any more
+        if state.ending is not None:  # somebody has ended it
             await self._cut_off()
-            self._all_ended()
-            self.moves, self._effects = frozenset(), set()
+            self._forget()
             self._waiting.clear()
             return ()
-        await self._append()
-        is_busy = state.planning is not None or self._has_words or self._leave.has_begun
-        is_only = len(self._waiting) == len(self.moves) == 1 and not is_busy
-        if is_only and sum(call.is_open for call in state.calls) < 2:  # noqa: PLR2004
-            return await self._made_alone(state)
-        for move, begun in self._waiting:
+        if self._owed:
+            await self._append()
+        is_only = len(self._waiting) == len(self.moves) == 1 and not (self._has_words or self._leave.has_begun)
+        if is_only and state.planning is None:
+            calls = state.calls
+            if len(calls) < 2 or sum(call.is_open for call in calls) < 2:  # noqa: PLR2004  # no other may start beside it
+                return await self._made_alone(state)
+        for move, begun in self._waiting.items():
             task = self._tasks.create_task(self._make(move, begun))
             self._making[task] = move
             task.add_done_callback(self._making.pop)
         self._waiting.clear()
-        ended: list[_Ended] = []
         if self._leave.has_begun:
             await self._go()
-        if not self._has_words:
-            first = await self._ended.get()
-            ended = [*([first] if first else ()), *self._all_ended()]
-        return await self._record(ended, state)
+        if not (self._ended or self._has_words):
+            await self._woken.wait()
+        self._woken.clear()
+        return await self._record(state)
 
-    async def _record(self, ended: Sequence[_Ended], state: State, said: Sequence[Event] = ()) -> Sequence[Event]:
+    async def _record(self, state: State, said: Sequence[Event] = ()) -> Sequence[Event]:
         """What moves have brought, on record, behind what was said meanwhile; and what is to be heard then."""
         self._turned_s = time.monotonic()
-        events = [*said, *await self._recorded(ended)]
-        if self._has_words or (self._are_held_back and ended):
+        is_due = self._are_held_back and bool(self._ended)
+        events = [*said, *await self._recorded()]
+        if self._has_words or is_due:
             events += await self._hear(fold(events, state))
         if self._task.cancelling() > self._cancelled_before:
             await self._append()
@@ -192,24 +195,26 @@ class UnderWay:
 
     async def _made_alone(self, state: State) -> Sequence[Event]:
         """Make the only move here: nothing goes on beside it, so it needs no task. Who speaks is heard beside it."""
-        move, begun = self._waiting.pop()
-        self._alone, said = state, self._said
+        move, begun = self._waiting.popitem()
+        self._alone = state
         try:
-            self._made.append((move, await self._hands.do(move, begun)))
+            brought = await self._hands.do(move, begun)
+            self._ended.append((move, brought))
         except asyncio.CancelledError:
             if not self._is_over:
                 raise
         finally:
             self._alone = None
-        if self._hearing is not None:
-            await self._hearing
-            self._hearing = None
-        self._said, self._made, ended = [], [], self._made
+        if self._hearing is None:
+            return await self._record(state)
+        await self._hearing
+        self._hearing = None
         if self._is_over:
-            self.moves, self._effects, ended = frozenset(), set(), []
+            self._forget()
         if self._is_cut_off:  # by a word, whether or not the move has let that through
             self._task.uncancel()
-        return await self._record(ended, state, said)
+        said, self._said = self._said, []
+        return await self._record(state, said)
 
     async def _hear_beside(self, state: State) -> None:
         while self._has_words:
@@ -224,7 +229,7 @@ class UnderWay:
 
     def _look_up(self) -> None:
         if self._alone is None:
-            self._ended.put_nowait(None)
+            self._woken.set()
         elif self._leave.has_begun:
             grace_s = self._leave.grace_s if self._effects else 0.0
             asyncio.get_running_loop().call_later(grace_s, self._leave_alone, self.moves)
@@ -244,7 +249,7 @@ class UnderWay:
         effects = [task for task, move in self._making.items() if move in self._effects]
         if effects:
             await asyncio.wait(effects, timeout=self._leave.grace_s)
-        await self._recorded(self._all_ended())
+        await self._recorded()
         raise asyncio.CancelledError
 
     async def _hear(self, state: State) -> Sequence[Event]:
@@ -272,17 +277,23 @@ class UnderWay:
             except asyncio.CancelledError:
                 is_again = True
 
-    def _all_ended(self) -> list[_Ended]:
-        return [one for _ in range(self._ended.qsize()) if (one := self._ended.get_nowait()) is not None]
+    def _forget(self) -> None:
+        """The run is over: what comes of its moves is nobody's any more."""
+        self.moves, self._effects, self._ended = frozenset(), set(), []
 
-    async def _recorded(self, ended: Sequence[_Ended]) -> Sequence[Event]:
-        made = {move for move, _ in ended}
+    async def _recorded(self) -> Sequence[Event]:
+        """What the moves have brought that have ended, owed to the journal; that of effects is written at once."""
+        ended, self._ended = self._ended, []
+        made, events = set[WorldMove](), list[Event]()
+        for move, brought in ended:
+            made.add(move)
+            events += brought
         self.moves -= made
-        events = [event for _, some in ended for event in some]
         self._owed += events
-        if events and not self._effects.isdisjoint(made):
-            await self._append("written")
-        self._effects -= made
+        if not self._effects.isdisjoint(made):
+            if events:
+                await self._append("written")
+            self._effects -= made
         return events
 
     async def _append(self, wanted: Durability = "soon", heard: Sequence[Posted] = ()) -> None:
@@ -297,4 +308,6 @@ class UnderWay:
             self._hands.announced(events)
 
     async def _make(self, move: WorldMove, state: State) -> None:
-        self._ended.put_nowait((move, await self._hands.do(move, state)))
+        brought = await self._hands.do(move, state)
+        self._ended.append((move, brought))
+        self._woken.set()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("surefoot")
 _GATE_LOG = logging.getLogger("surefoot.gate")
-_OF_EVERY_CALL = frozenset({CallJudged, CallStarted, CallEnded})
+_OF_EVERY_STEP = frozenset({ModelReplied, CallJudged, CallStarted, CallEnded})
 _READ_NO_FILES = frozenset({GUARD, PLANNER})
 
 Watch = Callable[[Event | Signal], None]
@@ -85,7 +85,7 @@ class World:
     ) -> tuple[Sequence[Event], Sequence[Posted]]:
         return await self.inbox(state, is_thinking, acting) if self.inbox is not None else ((), ())
 
-    async def do(self, move: WorldMove, state: State) -> Sequence[Event]:
+    def do(self, move: WorldMove, state: State) -> Awaitable[Sequence[Event]]:
         raise TypeError(f"{type(self).__name__} has no hands for {type(move).__name__} in run {state.run_id}")
 
     def tell(self, item: Event | Signal) -> None:
@@ -107,13 +107,11 @@ class World:
                 self.tell(event)
             if self.spans is not None:
                 self.spans.take(event)
-            if type(event) in _OF_EVERY_CALL:
+            if type(event) in _OF_EVERY_STEP:
                 continue
             match event:
                 case ModelTraitLearnt():
                     self.cast.learn(event, self.journal.run_id)
-                case ModelReplied(want="isolated", parsed=parsed) if "action_dropped" in parsed.warnings:
-                    _GATE_LOG.warning("calls in the reply to an isolated call were ignored")
                 case ReasoningStepCompleted(step_id, _, tries, isolated):
                     how = ", out of fresh messages" if isolated else ""
                     _GATE_LOG.info("reasoning step %s completed at try %d%s", step_id, tries, how)
