@@ -166,6 +166,13 @@ async def test_a_share_that_cannot_hold_is_refused_at_once(reasoner: str, role: 
     assert len(await store.runs()) == 1
 
 
+def test_shares_of_nothing_are_refused() -> None:
+    budget = Budget(max_seconds=9.0, shares={"solo": 0.4})
+    with pytest.raises(UsageError, match="set max_tokens or max_cost_usd, of which a role has its share"):
+        Agent(ScriptedModel([]), config=LoopConfig(budget=budget))
+    Agent(ScriptedModel([]), config=LoopConfig(budget=replace(budget, max_tokens=1)))
+
+
 def test_what_is_set_for_the_model_of_a_run_is_not_sent_to_another_that_judges() -> None:
     own = ModelSettings(temperature=0.5, price_in=1.0, price_out=2.0, extra={"verbosity": "low"})
     _, chosen = by_role("react", "ollama:a", own, judge="ollama:b")

@@ -204,6 +204,8 @@ class Cast:
                 held = f"this run has {' and '.join(able)}" if able else "a plan is limited as a whole"
                 other = f", or start a run with a model for it: {_NAMED_IN[GUARD]}" if able and role == GUARD else ""
                 raise UsageError(f"budget.shares: {role!r} cannot have a share: {held}. Leave it out{other}")
+        if config.budget.shares and (config.budget.max_tokens, config.budget.max_cost_usd) == (None, None):
+            raise UsageError("budget.shares: set max_tokens or max_cost_usd, of which a role has its share")
         return config
 
     def changes(self, state: State, config: LoopConfig | None) -> dict[str, Speaker]:
