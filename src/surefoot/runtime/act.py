@@ -60,7 +60,7 @@ class Line:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        given_up = isinstance(error, TimeoutError | asyncio.CancelledError)
+        given_up = isinstance(error, (TimeoutError, asyncio.CancelledError))
         self._state = "cancelled" if given_up else "ended"
 
     @property
@@ -123,13 +123,13 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
         result = await _page(world, call, state)
         return (CallEnded(call_id, result, world.elapsed_s),)
     tool = world.tools.get(call.name)
-    own = innermost(tool) if tool is not None else None
     if tool is None:
         missing = f"the tool {call.name!r} is part of this run but was not given to the agent that goes on with it"
         return (CallEnded(call_id, ToolResult(missing, "error", source="surefoot"), world.elapsed_s),)
+    own = innermost(tool)
     if call.spec.delegates:
         return await cast("Delegating", own).delegate(world, tool, call, state)
-    limit_s = _limit_s(call, state, world.elapsed_s)
+    limit_s = _limit_s(world, call, state)
     line = Line(world)
     context = context_of(state, call, limit_s, line)
     is_over = False
@@ -137,17 +137,15 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
     def once() -> Awaitable[ToolResult]:
         return tool.call(own_arguments(call), context)
 
-    may_retry = (
-        isinstance(own, FunctionTool) and call.spec.may_repeat and not (state.scope and _is_planned(state))
-    )  # others know best themselves
+    is_function = isinstance(own, FunctionTool)  # others know best themselves when to try again, and if they have begun
+    may_retry = is_function and call.spec.may_repeat and not (state.scope and _is_planned(state))
     work: Callable[[], Awaitable[object]] = partial(retry, once, limit_s) if may_retry else once
     key = context.idempotency_key
     try:
         with line:
-            work = partial(after_left, key, work)
-            result = await within(work, limit_s, state.config.tool_grace_s, call.name, key)
+            result = await within(after_left(key, work), limit_s, state.config.tool_grace_s, call.name, key)
     except TimeoutError as late:
-        has_begun = not (isinstance(own, FunctionTool) and line.ended_waiting)  # of other tools nobody knows
+        has_begun = not (is_function and line.ended_waiting)
         is_doubtful = has_begun and not call.spec.may_repeat
         if is_doubtful and not state.scope:
             return ()
@@ -166,7 +164,7 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
             raise
         result = failed(error)
     finally:
-        if isinstance(own, FunctionTool) and (threads := own.threads(context)):
+        if is_function and (threads := own.threads(context)):
             world.services.used_by(threads)  # a thread cannot be stopped, so its services stay open until it is done
     elapsed_s = max(world.elapsed_s, state.elapsed_s + limit_s) if is_over else world.elapsed_s
     return (CallEnded(call_id, await fit_result(world, result, call, state), elapsed_s),)
@@ -193,16 +191,18 @@ def _is_planned(state: State) -> bool:
     return state.running_step is not None and state.running_step.kind == "tool"
 
 
-def _limit_s(call: Call, state: State, now_s: float) -> float:
+def _limit_s(world: World, call: Call, state: State) -> float:
     """How long a call may take. What may be repeated is broken off when the run's time is over; the rest is not."""
     assert call.spec is not None  # noqa: S101  # only calls of known tools are allowed
     limit_s = call.spec.timeout_s or state.config.tool_timeout_s
     if state.found is not None and state.hydrated is None and state.config.pre_hydration is not None:
         fetching = state.config.pre_hydration  # all of it together has its own limit, beside that of each reference
-        limit_s = min(limit_s, fetching.reference_timeout, max(0.0, state.found.elapsed_s + fetching.timeout - now_s))
-    may_stop = state.config.budget.max_seconds is not None and (call.spec.may_repeat or state.scope)
-    left_s = seconds_left(state) if may_stop else None
-    return limit_s if left_s is None else min(limit_s, left_s)
+        left_s = state.found.elapsed_s + fetching.timeout - world.elapsed_s
+        limit_s = min(limit_s, fetching.reference_timeout, max(0.0, left_s))
+    if state.config.budget.max_seconds is not None and (call.spec.may_repeat or state.scope):
+        left_s = seconds_left(state)
+        limit_s = limit_s if left_s is None else min(limit_s, left_s)
+    return limit_s
 
 
 async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:
@@ -216,7 +216,7 @@ async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:
     context = context_of(state, call, limit_s, line)
     try:
         with line:
-            asked = partial(after_left, context.idempotency_key, partial(tool.probe, own_arguments(call), context))
+            asked = after_left(context.idempotency_key, partial(tool.probe, own_arguments(call), context))
             found = await within(asked, limit_s, state.config.tool_grace_s, f"the probe of {call.name}")
     except BaseException as error:  # a probe is the user's code: whatever it raises, it could not tell
         if is_stopping(error):
@@ -262,17 +262,18 @@ async def fit_result(world: World, given: object, call: Call, state: State, *, i
     kind = given.kind if given.kind in _KINDS else "error"
     source = given.source if given.source and isinstance(given.source, str) else call.name  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
     trust = "trusted" if given.trust == "trusted" else "untrusted"
-    files = tuple(one for one in given.files if isinstance(one, Attachment) and one.digest and one.is_at_hand)  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
-    made = ToolResult(content, kind, size, None, source, trust, bool(given.infrastructure), given.structured is True)
+    how = (source, trust, bool(given.infrastructure), given.structured is True)
+    error = clean(str(given.error)) if given.error else ""
     wait_s = given.retry_after_s if given.retry_after_s is not None and is_number(given.retry_after_s) else None
-    given = replace(made, error=clean(str(given.error)), retry_after_s=wait_s) if given.error or wait_s else made
-    if files:
+    files: tuple[Attachment, ...] = ()
+    if given.files:
+        files = tuple(one for one in given.files if isinstance(one, Attachment) and one.digest and one.is_at_hand)  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
         await keep_files(world.journal, files)
-        given = replace(given, files=files)
-    if size <= limit or (is_whole and not given.is_error):
-        return given
+    made = ToolResult(content, kind, size, None, *how, error=error, retry_after_s=wait_s, files=files)
+    if size <= limit or (is_whole and not made.is_error):
+        return made
     digest = await world.journal.put_blob(content.encode())
-    return replace(given, content=content[:limit], blob=digest, structured=False, outcome=outcome(content).hex())
+    return replace(made, content=content[:limit], blob=digest, structured=False, outcome=outcome(content).hex())
 
 
 async def _page(world: World, call: Call, state: State) -> ToolResult:

@@ -60,18 +60,17 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     display = _Display(world.tell, calls=bool(state.tools.tools)) if world.stream and world.watch else None
     since_s = time.monotonic()
     reply = _ask(part.model, request, display.emit if display else None)
-    match await reply_of(reply, speaker.model, deadline_s):
-        case TraitRefused(trait=trait) as refused if not speaker.knows(trait, refused.value):
-            # a caller's own schema may be the reason, which says nothing of others
-            trait = ANSWER_SCHEMA if trait == "json_schema" and request.mode == "native" else trait
-            return (ModelTraitLearnt(speaker.model, trait, refused.value, refused.evidence),)
-        case ModelError() as error:
-            event = failed(world, state, move.role, error, move.want)
-            if display and event.instead:
-                display.emit(Reset(event.message))
-            return (event,)
-        case message, requests:
-            pass
+    replied = await reply_of(reply, speaker.model, deadline_s)
+    if isinstance(replied, TraitRefused) and not speaker.knows(replied.trait, replied.value):
+        # a caller's own schema may be the reason, which says nothing of others
+        trait = ANSWER_SCHEMA if replied.trait == "json_schema" and request.mode == "native" else replied.trait
+        return (ModelTraitLearnt(speaker.model, trait, replied.value, replied.evidence),)
+    if isinstance(replied, ModelError):
+        event = failed(world, state, move.role, replied, move.want)
+        if display and event.instead:
+            display.emit(Reset(event.message))
+        return (event,)
+    message, requests = replied
     if (priced := part.settings.priced(message.usage)) is not message.usage:
         message = replace(message, usage=priced)
     took_s = round(time.monotonic() - since_s, 6)
@@ -81,12 +80,12 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     if move.want == "isolated" and "action_dropped" in parsed.warnings:
         _GATE_LOG.warning("calls in the reply to an isolated call were ignored")
     first_s = round(display.first_s - since_s, 6) if display and display.first_s else 0.0
-    replied = ModelReplied(
+    event = ModelReplied(
         move.step, message, parsed, speaker.mode, move.want, move.role, world.elapsed_s, requests, took_s, first_s
     )
     if display:
-        display.finish(parsed, outcome_of(state, replied))
-    return (replied,)
+        display.finish(parsed, outcome_of(state, event))
+    return (event,)
 
 
 _GATE_LOG = logging.getLogger("surefoot.gate")
@@ -119,10 +118,10 @@ async def _ask(model: Model, request: ModelRequest, emit: Emit | None) -> tuple[
 def _writable(message: ModelMessage) -> ModelMessage:
     """The reply as the journal can hold it. Seldom anything changes: our own wires deliver what is valid."""
     usage = message.usage
-    texts = [message.content, message.reasoning, *[f"{c.id}{c.name}{c.arguments}" for c in message.calls]]
+    text = "".join([message.content, message.reasoning, *[f"{c.id}{c.name}{c.arguments}" for c in message.calls]])
     is_known = message.finish_reason in _FINISH_REASONS
     is_whole = type(usage.input_tokens) is type(usage.output_tokens) is int
-    if is_known and is_whole and list(map(clean, texts)) == texts:
+    if is_known and is_whole and clean(text) == text:
         return message
     calls = tuple(
         replace(

@@ -95,7 +95,7 @@ async def called_within(fn: Callable[..., object], keywords: Mapping[str, object
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     since_s = loop.time()
     try:
-        return await call_function(fn, keywords, on_loop=True)
+        return await value_of(fn(**keywords))
     finally:
         took_s = loop.time() - since_s
         if took_s > limit_s and task is not None and not task.cancelling():  # else it would have been cancelled by now
@@ -134,8 +134,10 @@ async def retry(
     until = clock() + limit_s
     for tried in range(MOST_RETRIES):
         result = await call()
+        if not result.infrastructure:
+            return result
         wait_s = FIRST_WAIT_S * 2**tried if result.retry_after_s is None else result.retry_after_s
-        if not result.infrastructure or clock() + wait_s >= until:
+        if clock() + wait_s >= until:
             return result
         await sleep(wait_s)
     return await call()
@@ -306,12 +308,17 @@ def goes_on(key: str, task: asyncio.Task[object]) -> None:
     task.add_done_callback(attempt.follow)
 
 
-async def after_left(key: str, work: Callable[[], Awaitable[object]]) -> object:
-    """What a task gives in the end that was left with the call of that key; without one, what `work` gives."""
-    if _RUNNING and (attempt := _running(_ANY, key)) is not None:
+def after_left(key: str, work: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[object]]:
+    """The work; where a task was left with the call of that key, what that gives in the end, if anything."""
+    if not _RUNNING or (attempt := _running(_ANY, key)) is None:
+        return work
+
+    async def given() -> object:
         with contextlib.suppress(NotBegun):
             return await awaited(attempt)
-    return await work()
+        return await work()
+
+    return given
 
 
 class _Left(Future[object]):

@@ -166,11 +166,12 @@ class FunctionTool(Generic[P, R]):
 
     def threads(self, context: ToolCallContext) -> tuple[Future[object], ...]:
         """What still runs in threads for that call and uses services of its run: its function, or its probe."""
-        services = self._contract.services.values() if self._contract else ()
-        key = context.idempotency_key
-        uses_some = any(service is not ToolCallContext for service in services)
-        found = (self._attempts.running(key) if uses_some else None, self._probes.running(key))
-        return tuple(attempt for attempt in found if attempt is not None)
+        key, found = context.idempotency_key, list[Future[object] | None]()
+        if self._contract is not None and not ALWAYS_KNOWN.issuperset(self._contract.services.values()):
+            found.append(self._attempts.running(key))
+        if self._probe is not None:
+            found.append(self._probes.running(key))
+        return tuple(filter(None, found))
 
     async def _result_of_running(self, context: ToolCallContext) -> ToolResult | None:
         """The result of an attempt at the same call that still runs; None when there is none."""
@@ -294,11 +295,15 @@ def check_name(name: str, description: str) -> None:
 
 def _keywords(arguments: Mapping[str, object], contract: _Contract) -> dict[str, object]:
     """The arguments of the model as Python values; what it sent for a parameter that is not its own is left out."""
-    keywords = {name: value for name, value in arguments.items() if name not in contract.spec.injected}
+    keywords = dict(arguments)
+    for name in contract.spec.injected:
+        keywords.pop(name, None)
     for name, convert in contract.converters:
         if name in keywords:
             keywords[name] = convert(keywords[name])
-    return keywords | dict.fromkeys(contract.nulls)
+    for name in contract.nulls:
+        keywords[name] = None
+    return keywords
 
 
 async def _provided(wanted: Iterable[tuple[str, ServiceKey]], context: ToolCallContext) -> dict[str, object]:
@@ -310,13 +315,13 @@ def _rendered(value: object) -> ToolResult:
         return value
     if isinstance(value, Attachment):
         return with_files("", [value])
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         items = cast("Sequence[object]", value)  # whatever it holds
         if found := [one for one in items if isinstance(one, Attachment)]:
             texts = (text_of(one) for one in items if not isinstance(one, Attachment))
             return with_files("\n".join(texts), found)
     text = text_of(cast("object", value))
-    return ToolResult(text, structured=value is not None and not isinstance(value, str | bytes))
+    return ToolResult(text, structured=value is not None and not isinstance(value, (str, bytes)))
 
 
 def _unwrapped(fn: Callable[..., object]) -> Callable[..., object]:
