@@ -61,14 +61,19 @@ class Http:
         Raises `ModelTimeout`, `ModelUnreachable`, and `ModelRefused` for an answer above 64 MiB. Cancelling closes the
         connection.
         """
-        session = await self._session()
+        loop = asyncio.get_running_loop()
+        held = self._sessions.get(loop)
+        session = held[0] if held is not None and not held[0].closed else await self._opened(loop)
         patience = settings.patience(near=self._near)
         whole_s = patience.whole_s if deadline_s is None else min(deadline_s, patience.whole_s)
+        is_stream = on_events is not None
+        # one limit for a whole reply; of a stream the client holds that for all of it, beside ours for each token
+        wait = asyncio.timeout(patience.first_token_s if is_stream else whole_s)
+        limits = (whole_s if is_stream else None, settings.connect_timeout_s)
         timeout = self._timeout
-        if (timeout.total, timeout.connect) != (whole_s, settings.connect_timeout_s):
-            self._timeout = timeout = aiohttp.ClientTimeout(total=whole_s, connect=settings.connect_timeout_s)
+        if (timeout.total, timeout.connect) != limits:
+            self._timeout = timeout = aiohttp.ClientTimeout(*limits)
         payload = body if len(body) <= _LARGE_BODY else io.BytesIO(body)
-        wait = asyncio.timeout(None if on_events is None else patience.first_token_s)
         between_s, status, is_begun = settings.between_tokens_timeout_s, 0, False
         try:
             asking = session.post(self._url, data=payload, headers=headers, timeout=timeout, allow_redirects=False)
@@ -78,7 +83,7 @@ class Http:
                     return await _rejection(response)
                 if on_events is None or "json" in response.headers.get("Content-Type", ""):
                     return await self._whole(response)
-                loop, events, count = asyncio.get_running_loop(), EventStream(), 0
+                events, count = EventStream(), 0
                 async for chunk in response.content.iter_any():
                     is_begun = True
                     wait.reschedule(loop.time() + between_s)
@@ -93,9 +98,9 @@ class Http:
         except TimeoutError as error:
             if isinstance(error, aiohttp.ConnectionTimeoutError):
                 limit = f"no connection within {timeout.connect:g} s; is the server running? raise `connect_timeout_s`"
-            elif wait.expired() and not is_begun:
+            elif is_stream and wait.expired() and not is_begun:
                 limit = f"no first token within {patience.first_token_s:g} s; raise `first_token_timeout_s` or retry"
-            elif wait.expired():
+            elif is_stream and wait.expired():
                 limit = f"no further token for {between_s:g} s; raise `between_tokens_timeout_s` or retry"
             elif whole_s != patience.whole_s:
                 limit = f"no reply within the {whole_s:.3g} s that were left of the run's time"
@@ -114,10 +119,7 @@ class Http:
         if held := self._sessions.pop(asyncio.get_running_loop(), None):
             await held[1].aclose()
 
-    async def _session(self) -> aiohttp.ClientSession:
-        loop = asyncio.get_running_loop()
-        if (held := self._sessions.get(loop)) is not None and not held[0].closed:
-            return held[0]
+    async def _opened(self, loop: asyncio.AbstractEventLoop) -> aiohttp.ClientSession:
         for dead in [kept for kept in tuple(self._sessions) if kept.is_closed()]:
             if gone := self._sessions.pop(dead, None):  # another thread may have been first
                 await gone[1].aclose()
@@ -140,7 +142,7 @@ class Http:
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
         pieces: list[bytes] = []
         count = 0
-        async for piece in response.content.iter_any():  # unpacked, so that no small zip becomes a large reply
+        while piece := await response.content.readany():  # unpacked, so that no small zip becomes a large reply
             pieces.append(piece)
             count += len(piece)
             if count > MOST_BYTES:

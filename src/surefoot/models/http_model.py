@@ -89,8 +89,9 @@ class HttpModel:
         if request.deadline_s is not None and request.deadline_s <= 0:
             raise ModelTimeout(f"{self.name} was not asked: none of the run's time is left")
         body = self._wire.body(request)
-        # what tokens are estimated from: a file counts as it does in a model's window
-        size = max(0, len(body) - sum(one.size * 4 // 3 - one.tokens * 4 for one in request.files))
+        size = len(body)
+        if files := request.files:  # what tokens are estimated from: a file counts as it does in a model's window
+            size = max(0, size - sum(one.size * 4 // 3 - one.tokens * 4 for one in files))
         endpoint, deadline_s, own_headers = self._endpoint, request.deadline_s, None
         if self._give_key is not None:
             started = time.monotonic()

@@ -28,7 +28,8 @@ def items(value: object) -> list[object]:
 
 def first(value: object) -> Json:
     """The first item of a JSON array, as an object; empty when there is none."""
-    return mapping(next(iter(items(value)), None))
+    row = items(value)
+    return mapping(row[0]) if row else {}
 
 
 def text(value: object) -> str:
@@ -38,7 +39,7 @@ def text(value: object) -> str:
 
 def whole(value: object) -> int:
     """The value as a count; 0 when it is not a number."""
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0
+    return value if type(value) is int else int(value) if type(value) is float else 0
 
 
 def read(raw: bytes | str) -> object:

@@ -58,15 +58,15 @@ class OpenAIChat(wire.Wire[_Form]):
                 else:
                     merged.append(one)
             history = merged
-        key, encode = form.key, form.encode
-        said = messages.ModelMessage.encoded(history, key, encode)
+        said = messages.ModelMessage.encoded(history, form.key, form.encode)
         if request.system and not form.folds_system:
             said.insert(0, write({"role": form.system_role, "content": request.system}))
         pieces = [b","] * (2 * len(said))  # tools and history may be long: each byte is copied once
         pieces[::2] = said
-        held = self.schema(request, lambda schema: write(wire.held_to(request, schema)))
-        ours = {"type": b'"json_schema"', "json_schema": held} if held else {}
-        holder = self.holder(request, ours) if ours or request.settings.extra else b""
+        holder = b""
+        if request.schema is not None or request.settings.extra:
+            held = self.schema(request, lambda schema: write(wire.held_to(request, schema)))
+            holder = self.holder(request, {"type": b'"json_schema"', "json_schema": held} if held else {})
         return b"".join((form.head, *pieces[:-1], b"]", holder, b"}"))
 
     def make_form(self, request: messages.ModelRequest) -> _Form:
@@ -210,9 +210,7 @@ def _refused_message(message: str, sent: Json, traits: messages.Traits) -> tuple
 
 
 def _content_parts(content: object) -> tuple[str, str]:
-    """Content as (visible text, reasoning). It may be text, nothing, or a list of parts of either kind."""
-    if isinstance(content, str):
-        return content, ""
+    """Content that is no text as (visible text, reasoning): a list of parts of either kind, or nothing."""
     shown: list[str] = []
     thought: list[str] = []
     for item in items(content):
@@ -254,6 +252,8 @@ _DETAILS = "reasoning_details"
 
 _IN_PIECES = {"reasoning.text": "text", "reasoning.summary": "summary"}  # what a stream cuts, and where
 
+_USUAL = frozenset({"role", "content", "tool_calls"})  # what most messages hold, and nothing else
+
 _BROKEN_OFF = ("error", "insufficient_system_resource")
 """Finish reasons, of OpenRouter and of DeepSeek, after which what was said is no whole reply."""
 
@@ -276,8 +276,11 @@ class ChatReply(wire.ReplyStream):
         if event.get("error") or event.get("object") == "error":
             self.error = event
             return
-        if choices := items(event.get("choices")):
-            self._take(mapping(choices[0]))
+        choice = first(event.get("choices"))
+        if choice and not choice.get("index"):  # no alternative reply that nobody asked for
+            self._finish = text(choice.get("finish_reason")) or self._finish
+            delta = mapping(choice.get("delta"))
+            self._take(delta or mapping(choice.get("message")), is_whole=not delta)
         if not self._told.get("model"):
             self._told |= {"model": event.get("model"), "id": event.get("id")}
         if usage := event.get("usage"):
@@ -287,7 +290,7 @@ class ChatReply(wire.ReplyStream):
         choice = first(reply.get("choices"))
         if not choice:
             raise ModelUnreachable(f"{text(reply.get('model')) or 'the model'} sent a reply without any choice; retry")
-        self._take({"message": choice.get("message")})
+        self._take(mapping(choice.get("message")), is_whole=True)
         self._finish = text(choice.get("finish_reason")) or "unknown"
         self._told = reply
 
@@ -304,33 +307,33 @@ class ChatReply(wire.ReplyStream):
             messages.NativeCall(call.id, call.name, "".join(call.arguments) if call.whole is None else call.whole)
             for call in self._calls
         ]
-        extras = ((at, call.extra) for at, call in enumerate(self._calls) if call.extra)
-        opaque = [wire.opaque_item(self._origin, at, extra) for at, extra in extras]
+        opaque = [wire.opaque_item(self._origin, at, call.extra) for at, call in enumerate(self._calls) if call.extra]
         if self._details:
             opaque.append(wire.opaque_item(self._origin, 0, {_DETAILS: self._details}))
-        told = partial(
-            wire.reply_message, self._told, "".join(self._text), "".join(self._reasoning), calls, opaque=opaque
+        return wire.reply_message(
+            self._told,
+            "".join(self._text),
+            "".join(self._reasoning),
+            calls,
+            finish=wire.FINISH.get(self._finish, "unknown"),
+            sent=sent_bytes,
+            settings=settings,
+            opaque=opaque,
         )
-        return told(finish=wire.FINISH.get(self._finish, "unknown"), sent=sent_bytes, settings=settings)
 
-    def _take(self, choice: Json) -> None:
-        if choice.get("index"):  # an alternative reply that nobody asked for
-            return
-        if finish := choice.get("finish_reason"):
-            self._finish = text(finish)
-        delta = mapping(choice.get("delta"))
-        is_whole = not delta
-        delta = delta or mapping(choice.get("message"))
-        content = delta.get("content")
-        if isinstance(content, str) and len(delta) == 1:  # nearly always
-            shown, thought = content, ""
-        else:
+    def _take(self, delta: Json, *, is_whole: bool) -> None:
+        content, pieces = delta.get("content"), items(delta.get("tool_calls"))
+        shown, thought = text(content), ""
+        if content and not shown:
             shown, thought = _content_parts(content)
+        if not delta.keys() <= _USUAL:
             thought = thought or text(delta.get("reasoning_content")) or text(delta.get("reasoning"))
             if refusal := text(delta.get("refusal")):
                 self._refusal.append(refusal)
             for one in items(delta.get(_DETAILS)):
                 self._detail(mapping(one), is_whole=is_whole)
+            if not pieces and delta.get("function_call"):  # the form before `tool_calls`
+                pieces = [{"index": 0, "function": delta["function_call"]}]
         if thought:
             self._reasoning.append(thought)
             self.emit(messages.ReasoningDelta(thought))
@@ -338,30 +341,26 @@ class ChatReply(wire.ReplyStream):
             self._text.append(shown)
             if self.is_watched:
                 self.emit(messages.TextDelta(shown))
-        if len(delta) > 1 or content is None:
-            pieces = items(delta.get("tool_calls"))
-            if not pieces and delta.get("function_call"):  # the form before `tool_calls`
-                pieces = [{"index": 0, "function": delta["function_call"]}]
-            for one in pieces:
-                piece = mapping(one)
-                call_id, function = text(piece.get("id")), mapping(piece.get("function"))
-                name = text(function.get("name"))
-                call = None if is_whole else self._call_for(piece.get("index"), call_id, name)
-                if call is None:
-                    call = _GrowingCall(piece.get("index"))
-                    self._calls.append(call)
-                call.id = call.id or call_id
-                call.extra = mapping(piece.get("extra_content")) or call.extra
-                if name and name != call.name:  # a name may come in pieces, and some servers repeat it with each
-                    call.name += name
-                if "arguments" not in function:
-                    continue
-                self._show(call)
-                arguments = wire.arguments_of(function["arguments"])
-                if isinstance(arguments, str):
-                    call.arguments.append(arguments)
-                else:
-                    call.whole = arguments
+        for one in pieces:
+            piece = mapping(one)
+            call_id, function = text(piece.get("id")), mapping(piece.get("function"))
+            name = text(function.get("name"))
+            call = None if is_whole else self._call_for(piece.get("index"), call_id, name)
+            if call is None:
+                call = _GrowingCall(piece.get("index"))
+                self._calls.append(call)
+            call.id = call.id or call_id
+            call.extra = mapping(piece.get("extra_content")) or call.extra
+            if name and name != call.name:  # a name may come in pieces, and some servers repeat it with each
+                call.name += name
+            if "arguments" not in function:
+                continue
+            self._show(call)
+            arguments = wire.arguments_of(function["arguments"])
+            if isinstance(arguments, str):
+                call.arguments.append(arguments)
+            else:
+                call.whole = arguments
 
     def _detail(self, piece: Json, *, is_whole: bool) -> None:
         last = self._details[-1] if self._details and not is_whole else {}

@@ -372,16 +372,15 @@ def usage_of(told: Json, settings: ModelSettings) -> Usage | None:
         used_in = whole(told.get("input_tokens")) + cached + whole(told.get("cache_creation_input_tokens"))
         used_out = whole(told.get("output_tokens"))
         details_in, details_out = told.get("input_tokens_details"), told.get("output_tokens_details")
-    thought = mapping(details_out)
+    thinking = 0
+    if details_in:
+        cached = whole(mapping(details_in).get("cached_tokens")) or cached
+    if details_out:
+        thought = mapping(details_out)
+        thinking = whole(thought.get("reasoning_tokens")) or whole(thought.get("thinking_tokens"))
     cost = told.get("cost")
-    used = Usage(
-        used_in,
-        used_out,
-        whole(mapping(details_in).get("cached_tokens")) or cached,
-        whole(thought.get("reasoning_tokens")) or whole(thought.get("thinking_tokens")),
-        float(cost) if isinstance(cost, int | float) else None,
-    )
-    return settings.priced(used)
+    dollars = float(cost) if isinstance(cost, int | float) else None
+    return settings.priced(Usage(used_in, used_out, cached, thinking, dollars))
 
 
 def arguments_of(value: object) -> str | Json:

@@ -57,20 +57,20 @@ class ModelMessage:
     opaque: tuple[Mapping[str, object], ...] = ()
     mended: bool = False
     files: tuple[Attachment, ...] = ()
-    _wire: tuple[str, bytes] | None = field(default=None, init=False, repr=False, compare=False)
+    _wire: tuple[str, bytes] = field(default=("", b""), init=False, repr=False, compare=False)
 
     @staticmethod
     def encoded(messages: Iterable[ModelMessage], wire: str, encode: Callable[[ModelMessage], bytes]) -> list[bytes]:
         """Messages as bytes for one wire, each made once. `wire` names the form: the same name, the same bytes."""
-        made: list[bytes] = []
-        for one in messages:
-            kept = one._wire  # noqa: SLF001  # of its own class
-            if kept is None or kept[0] != wire:
-                # copied: an encoder's result may sit in a block of 4 KB (orjson 3.13), and these are kept for long
-                kept = (wire, bytes(memoryview(encode(one))))
-                object.__setattr__(one, "_wire", kept)
-            made.append(kept[1])
-        return made
+
+        def anew(one: ModelMessage) -> bytes:
+            # copied: an encoder's result may sit in a block of 4 KB (orjson 3.13), and these are kept for long
+            made = bytes(memoryview(encode(one)))
+            object.__setattr__(one, "_wire", (wire, made))
+            return made
+
+        # of its own class, and read once, since another thread may set it
+        return [kept[1] if (kept := one._wire)[0] == wire else anew(one) for one in messages]  # noqa: SLF001
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +99,7 @@ class ModelSettings(Settings):
 
     def priced(self, usage: Usage) -> Usage:
         """The usage, with its cost by these prices where it tells none."""
-        if (
-            usage.cost_usd is not None
-            or not (usage.input_tokens or usage.output_tokens)
-            or self.price_in is self.price_out is None
-        ):
+        if self.price_in is self.price_out is None or usage.cost_usd is not None or not usage.total_tokens:
             return usage
         cost = usage.input_tokens * (self.price_in or 0.0) + usage.output_tokens * (self.price_out or 0.0)
         return replace(usage, cost_usd=cost / 1_000_000)
@@ -153,11 +149,15 @@ class ModelRequest:
     stream: bool = False
     deadline_s: float | None = None
     bare: bool = False
+    _gathered: tuple[Attachment, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def files(self) -> tuple[Attachment, ...]:
-        """The files of all its messages."""
-        return tuple(chain.from_iterable(map(_files, self.messages)))
+        """The files of all its messages; gathered once."""
+        if (files := self._gathered) is None:
+            files = tuple(chain.from_iterable(map(_files, self.messages)))
+            object.__setattr__(self, "_gathered", files)
+        return files
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,10 @@ class Catalogue:
 
     tools: tuple[ToolSpec, ...] = ()
     _memo: dict[str, Any] = field(default_factory=dict[str, Any], init=False, repr=False, compare=False)
+    _by_name: dict[str, ToolSpec] = field(default_factory=dict[str, ToolSpec], init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._by_name.update({tool.name: tool for tool in self.tools})
 
     def derived(self, key: str, make: Callable[[Catalogue], T]) -> T:
         """`make(self)`, made once for this catalogue. `key` names it: the same key, the same function."""
@@ -107,10 +111,7 @@ class Catalogue:
 
     def get(self, name: str) -> ToolSpec | None:
         """The tool of that exact name."""
-        by_name: dict[str, ToolSpec] | None = self._memo.get("by_name")  # asked for several times a step
-        if by_name is None:
-            by_name = self._memo["by_name"] = {tool.name: tool for tool in self.tools}
-        return by_name.get(name)
+        return self._by_name.get(name)
 
     @property
     def names(self) -> tuple[str, ...]:

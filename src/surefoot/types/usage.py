@@ -17,8 +17,7 @@ class Usage:
     estimated: bool = False
 
     def __add__(self, other: Usage) -> Usage:
-        is_known = self.cost_usd is not None or other.cost_usd is not None
-        cost = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if is_known else None
+        cost = self.cost_usd if other.cost_usd is None else other.cost_usd + (self.cost_usd or 0.0)
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
