@@ -50,7 +50,7 @@ def differences(a: object, b: object, name: str = "") -> list[tuple[str, object,
 
 def lines(events: Sequence[Event], summary: RunSummary = NO_RECORDS) -> RunSummary:
     for at, event in enumerate(events):
-        summary = summarise(summary, event, float(at))
+        summary = summarise(summary, (event,), float(at))
     return replace(summary, events=0, changed_at=0.0)
 
 

@@ -15,7 +15,7 @@ STARTED = events.RunStarted("r1", Task("Sum it up."), {"solo": events.Speaker("t
 
 
 def of(*happened: events.Event) -> RunSummary:
-    return reduce(lambda before, one: summarise(before, one[1], 10.0 + one[0]), enumerate(happened), NO_RECORDS)
+    return reduce(lambda before, one: summarise(before, (one[1],), 10.0 + one[0]), enumerate(happened), NO_RECORDS)
 
 
 def test_a_run_from_its_start_to_its_end() -> None:

@@ -334,9 +334,8 @@ def rows_of(
             blobs.append((*blob, number, seq))
         previous = chain(previous, VERSION, at, body)
         rows.append((number, seq, at, VERSION, body, previous))
-        summary = summarise(summary, event, at)
         seq += 1
-    return rows, blobs, Place(seq, previous), summary
+    return rows, blobs, Place(seq, previous), summarise(summary, events, at)
 
 
 def check_there(run_id: str, there: Sequence[Recorded], wanted: Place) -> None:

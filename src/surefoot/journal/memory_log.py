@@ -218,7 +218,7 @@ class Log:
         if parent is not None:
             shared = parent.records(0)[:at]
             self.place = Place(at, bytes.fromhex(shared[-1].hash))
-            summary = reduce(lambda before, one: summarise(before, one.event, one.at), shared, summary)
+            summary = reduce(lambda before, one: summarise(before, (one.event,), one.at), shared, summary)
             if at == parent.place.seq:
                 summary = parent.summary
         self.origin = origin
@@ -255,7 +255,7 @@ class Log:
             if (row.form, row.body) != (VERSION, encode(record.event)[0]):
                 self.raw[row.seq] = row
             records.append(record)
-            place, summary = Place(row.seq + 1, hash_), summarise(summary, record.event, record.at)
+            place, summary = Place(row.seq + 1, hash_), summarise(summary, (record.event,), record.at)
         if records:
             self.add(records, place, summary)
 

@@ -307,7 +307,7 @@ async def _is_adopted(here: OpenDatabase, wanted: Origin, given: Sequence[Row]) 
     if is_overtaken := line.at != place:
         new, records = [], []
     for record in records:
-        line.summary = summarise(line.summary, record.event, record.at)
+        line.summary = summarise(line.summary, (record.event,), record.at)
     writer.add(line, [(line.number, row.seq, row.at, row.form, row.body, row.hash) for row in new])
     await writer.flushed()
     if line.failure is not None:

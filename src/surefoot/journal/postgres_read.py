@@ -128,7 +128,7 @@ class Reader:
         summary = NO_RECORDS if kept is None or kept.events > row.events else kept
         if summary.events < row.events:
             async for record in self._proven(found, summary.events):
-                summary = summarise(summary, record.event, record.at)
+                summary = summarise(summary, (record.event,), record.at)
         parent = found.segments[-2].run_id if row.parent is not None else ""
         return replace(summary, run_id=row.run_id, started_at=row.started_at, parent=parent, change=change)
 

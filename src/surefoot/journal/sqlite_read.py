@@ -224,7 +224,7 @@ class Reader:
             summary = NO_RECORDS
         if summary.events < tail.seq:
             for record in self._proven(segments, summary.events):
-                summary = summarise(summary, record.event, record.at)
+                summary = summarise(summary, (record.event,), record.at)
         parent = segments[-2].run_id if row.parent is not None else ""
         return replace(summary, run_id=row.run_id, started_at=row.started_at, parent=parent)
 

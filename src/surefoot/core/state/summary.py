@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import assert_never
+from collections.abc import Sequence
+from typing import Any, assert_never
 
 from surefoot.types import events
 from surefoot.types.guard_events import Asking
@@ -27,57 +28,62 @@ def is_word(event: events.Event) -> bool:
     return isinstance(inner, _WORDS) and inner.by not in _NOBODY
 
 
-def summarise(before: RunSummary, event: events.Event, at: float) -> RunSummary:
-    """The summary of a run once it has one more record, appended at `at`. Its cost does not grow with the run."""
-    inner = event.event if type(event) is events.InStep else event
-    is_ready = isinstance(inner, _WORDS) and inner.by not in _NOBODY
-    told = {"changed_at": at, "events": before.events + 1, "standing": "ready" if is_ready else ""}
-    after, now = object.__new__(RunSummary), before.__dict__ | told
+def summarise(before: RunSummary, happened: Sequence[events.Event], at: float) -> RunSummary:
+    """The summary of a run once it has more records, appended at `at`. Its cost does not grow with the run."""
+    if not happened:
+        return before
+    standing = "ready" if is_word(happened[-1]) else ""
+    told = {"changed_at": at, "events": before.events + len(happened), "standing": standing}
+    now: dict[str, Any] = before.__dict__ | told
+    after = object.__new__(RunSummary)
     object.__setattr__(after, "__dict__", now)
-    now["elapsed_s"] = max(before.elapsed_s, getattr(inner, "elapsed_s", 0.0))
-    match inner:
-        case events.CallEnded(inner=None):  # the most frequent tell nothing else
-            pass
-        case events.CallJudged(decision=decision, by=by):
-            if decision.kind == "ask":
-                now["questions"] = before.questions + 1
-            elif by:
-                now["questions"] = max(0, before.questions - 1)
-        case events.CallEnded(inner=InnerRun() as spent) | CallPaused(inner=spent):
-            now.update(requests=before.requests + spent.requests, usage=before.usage + spent.usage)
-        case events.ModelReplied():
-            now.update(requests=before.requests + inner.requests, usage=before.usage + inner.message.usage)
-        case events.CallStarted():
-            now["calls"] = before.calls + (inner.attempt == 1)
-        case events.RunStarted():
-            models = {role: speaker.model for role, speaker in inner.speakers.items()}
-            now.update(run_id=inner.run_id, started_at=at, task=head(inner.task.text), models=models)
-            now.update(agent=inner.agent, labels=inner.labels, questions=0)
-            if inner.outer is not None:
-                now["outer"] = inner.outer.run_id
-            if inner.follows:
-                now.update(parent=inner.follows, follows=True, status="running", reason="", answer="", elapsed_s=0.0)
-                now.update(requests=0, calls=0, usage=Usage())
-        case events.RunForked() | events.RunResumed():
-            models = {**before.models, **{role: speaker.model for role, speaker in inner.speakers.items()}}
-            now.update(models=models, status="running", reason="", answer="")
-            if isinstance(inner, events.RunForked):
-                now.update(run_id=inner.run_id, started_at=at, parent=inner.parent, follows=False)
-                now.update(agent=inner.agent or before.agent, labels=inner.labels, questions=0)
-        case ProposalMade():
-            asked = inner.requests if inner.by == "model" else 0
-            now.update(requests=before.requests + asked, usage=before.usage + inner.message.usage)
-        case events.ModelFailed(role=role, instead=instead):
-            models = before.models if instead is None else {**before.models, role: instead.model}
-            now.update(usage=before.usage + inner.usage, models=models)
-        case events.RunEnded(ending) if event is inner:  # a step's loop ends so, too
-            answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
-            reason = ending.by if isinstance(ending, Cancelled) else getattr(ending, "reason", "")
-            now.update(status=ending.kind, reason=reason, answer=head(answer), questions=0)
-        case _ if isinstance(asking := getattr(inner, "asking", None), Asking):
-            now.update(usage=before.usage + asking.usage, elapsed_s=max(before.elapsed_s, asking.elapsed_s))
-        case _:
-            pass
+    for event in happened:
+        inner = event.event if type(event) is events.InStep else event
+        if (elapsed_s := getattr(inner, "elapsed_s", 0.0)) > now["elapsed_s"]:
+            now["elapsed_s"] = elapsed_s
+        match inner:
+            case events.CallEnded(inner=None):  # the most frequent tell nothing else
+                pass
+            case events.CallJudged():
+                if inner.decision.kind == "ask":
+                    now["questions"] += 1
+                elif inner.by:
+                    now["questions"] = max(0, now["questions"] - 1)
+            case events.CallStarted():
+                now["calls"] += inner.attempt == 1
+            case events.ModelReplied():
+                now.update(requests=now["requests"] + inner.requests, usage=now["usage"] + inner.message.usage)
+            case events.CallEnded(inner=InnerRun() as spent) | CallPaused(inner=spent):
+                now.update(requests=now["requests"] + spent.requests, usage=now["usage"] + spent.usage)
+            case events.RunStarted():
+                models = {role: speaker.model for role, speaker in inner.speakers.items()}
+                now.update(run_id=inner.run_id, started_at=at, task=head(inner.task.text), models=models)
+                now.update(agent=inner.agent, labels=inner.labels, questions=0)
+                if inner.outer is not None:
+                    now["outer"] = inner.outer.run_id
+                if inner.follows:
+                    now.update(parent=inner.follows, follows=True, status="running", reason="", answer="")
+                    now.update(elapsed_s=0.0, requests=0, calls=0, usage=Usage())
+            case events.RunForked() | events.RunResumed():
+                models = {**now["models"], **{role: speaker.model for role, speaker in inner.speakers.items()}}
+                now.update(models=models, status="running", reason="", answer="")
+                if isinstance(inner, events.RunForked):
+                    now.update(run_id=inner.run_id, started_at=at, parent=inner.parent, follows=False)
+                    now.update(agent=inner.agent or now["agent"], labels=inner.labels, questions=0)
+            case ProposalMade():
+                asked = inner.requests if inner.by == "model" else 0
+                now.update(requests=now["requests"] + asked, usage=now["usage"] + inner.message.usage)
+            case events.ModelFailed(role=role, instead=instead):
+                models = now["models"] if instead is None else {**now["models"], role: instead.model}
+                now.update(usage=now["usage"] + inner.usage, models=models)
+            case events.RunEnded(ending) if event is inner:  # a step's loop ends so, too
+                answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
+                reason = ending.by if isinstance(ending, Cancelled) else getattr(ending, "reason", "")
+                now.update(status=ending.kind, reason=reason, answer=head(answer), questions=0)
+            case _ if isinstance(asking := getattr(inner, "asking", None), Asking):
+                now.update(usage=now["usage"] + asking.usage, elapsed_s=max(now["elapsed_s"], asking.elapsed_s))
+            case _:
+                pass
     return after
 
 
