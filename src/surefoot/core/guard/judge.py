@@ -92,7 +92,7 @@ def stuck(state: State, call: Call) -> Decision:
 
 def no_call_after_the_time(state: State, _call: Call) -> Decision:
     """A call that the time of the run, or of its prefetch, no longer covers is not begun: it need not be broken off."""
-    if spent_limit(state, reserve=True) == "time":
+    if state.config.budget.max_seconds is not None and spent_limit(state, reserve=True) == "time":
         return Deny("not run: the time limit of this run is reached")
     found, config, turn = state.found, state.config.pre_hydration, state.turn
     if turn is None or turn.role != PREFETCH or found is None or config is None:
@@ -212,8 +212,7 @@ def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES, *, 
     strictest: Decision = ALLOWED
     rule = ""
     for policy in policies:
-        decision = policy(state, call)
-        if decision is ALLOWED:
+        if (decision := policy(state, call)) is ALLOWED:
             continue
         if isinstance(decision, Ask) and isinstance(strictest, Ask):
             strictest = Ask(f"{strictest.reason}; {decision.reason}")

@@ -58,11 +58,11 @@ def _apply(state: State, event: events.Event) -> State:
             origin = (call.origin if call else "") or state.run_id
             state = _with_call(state, call_id, attempts=attempt, doubt="", origin=origin)
             return ledger.with_start(state, call_id) if state.gate is not None else state
-        case events.IntentAnchored() | events.ValuesEndorsed():
-            return ledger.hear(state, event)
         case events.CallEnded(inner=inner):
             state = ledger.with_inner(state, event.call_id, inner) if inner is not None else state
             return _with_result(state, event.call_id, event.result)
+        case events.IntentAnchored() | events.ValuesEndorsed():
+            return ledger.hear(state, event)
         case CallPaused(call_id, inner):
             return _with_call(ledger.with_inner(state, call_id, inner), call_id)
         case events.CallReused(call_id, known_id):
@@ -286,8 +286,9 @@ def _with_call(state: State, call_id: str, /, **changes: object) -> State:
         return state
     calls = tuple([changed(call, **changes) if call.id == call_id else call for call in turn.calls])
     state = changed(state, turn=changed(turn, calls=calls, _memo={}))
-    is_settled = "result" in changes and not any(call.is_open for call in calls)
-    return repeats.with_settled(state) if is_settled and turn.role != PREFETCH else state
+    if "result" not in changes or turn.role == PREFETCH or state.open_calls:
+        return state
+    return repeats.with_settled(state)
 
 
 def having_learnt(state: State, event: events.ModelTraitLearnt) -> State:
@@ -325,22 +326,25 @@ def having_failed(state: State, event: events.ModelFailed) -> State:
 def after_reply(speaker: SpeakerState, event: events.ModelReplied, outcome: Outcome, fit: Fit) -> SpeakerState:
     """A speaker once it has replied: what counts in a row goes on or begins anew."""
     parsed, message = event.parsed, event.message
-    is_fault = outcome == "fault" or (outcome == "calls" and not parsed.calls)
-    is_good = outcome in ("answer", "instruction", "refused") or (outcome == "calls" and not is_fault)
-    is_leak = event.mode == "native" and event.want == "any" and bool(parsed.calls) and not message.calls
-    kept = 0 if is_good else 1  # kinds of trouble may take turns: none hides another
+    is_good = bool(parsed.calls) if outcome == "calls" else outcome in ("answer", "instruction", "refused")
+    is_leak = not message.calls and bool(parsed.calls) and event.mode == "native" and event.want == "any"
+    in_a_row = NO_COUNTERS
+    if not is_good:  # kinds of trouble may take turns: none hides another
+        in_a_row = {
+            "faults_running": speaker.faults_running + (outcome in ("fault", "calls")),
+            "empty_running": speaker.empty_running + (outcome == "empty"),
+            "nudges_running": speaker.nudges_running + (outcome == "no_step"),
+            "cuts_running": speaker.cuts_running + (outcome == "cut"),
+        }
     return changed(
         speaker,
         usage=speaker.usage + message.usage,
         replies=speaker.replies + 1,
         rounds=speaker.rounds + (event.want != "answer"),
-        faults_running=kept * (speaker.faults_running + is_fault),
-        empty_running=kept * (speaker.empty_running + (outcome == "empty")),
-        nudges_running=kept * (speaker.nudges_running + (outcome == "no_step")),
-        cuts_running=kept * (speaker.cuts_running + (outcome == "cut")),
         narrated=speaker.narrated + (outcome == "narrated"),
         leaks=speaker.leaks + is_leak,
         calls_natively=speaker.calls_natively or bool(message.calls),
         overflows=0,
         fit=stretched(fit, message.usage, event.requests, message.attempts) if fit.request else fit,
+        **in_a_row,
     )

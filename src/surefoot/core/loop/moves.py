@@ -50,7 +50,7 @@ from surefoot.types import moves
 from surefoot.types.events import CallJudged, CallReused, CallStarted, Event, RunEnded
 from surefoot.types.guard import NO_GROUNDS, Grounds
 from surefoot.types.guard_events import PerceptionSanitised
-from surefoot.types.outcomes import Allow, Ask, Completed, CompletedPartial, Decision, Deny, Stopped
+from surefoot.types.outcomes import ALLOWED, Allow, Ask, Completed, CompletedPartial, Decision, Deny, Stopped
 from surefoot.types.plan import ANSWER, StepStatus
 from surefoot.types.ports import Durability
 from surefoot.types.prehydration import NEEDS_APPROVAL
@@ -67,7 +67,7 @@ def next_moves(state: State, under_way: frozenset[moves.Move] = NONE_UNDER_WAY) 
     """
     if state.ending is not None or state.task is None:
         return ()
-    if still_open := [c for c in state.calls if c.is_open]:
+    if still_open := state.open_calls:
         return _call_moves(state, still_open, under_way)
     if state.planning is not None and state.planning.has_begun:
         if state.gate is not None and state.planning.noted and not under_way and _is_unread(state.gate):
@@ -111,20 +111,21 @@ def _planned(state: State, planning: Planning, under_way: frozenset[moves.Move])
 def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves.Move]) -> tuple[moves.Move, ...]:
     """What to start now while calls are open: the rows from the second to that of questions."""
     waiting = [c for c in still_open if not c.attempts or c.doubt == "not_done"]
-    interrupted: list[Call] = []  # started, and nobody runs them: the process died in between
+    interrupted, again = list[Call](), list[Call]()  # started, and nobody runs them: the process died in between
     if len(waiting) < len(still_open):
         ours = {move.call_id for move in under_way if isinstance(move, moves.Act | moves.Probe)}
         interrupted = [c for c in still_open if c.attempts and c.doubt != "not_done" and c.id not in ours]
         if not waiting and not interrupted:
             return ()  # all of them run
-    again = [c for c in interrupted if c.may_run_again]
-    checks = (judge.profile,) if state.gate is None else (judge.profile, judge.digest_mismatch, judge.refused_since)
-    decided = (*again, *[c for c in waiting if c.decision is not None])
-    named = {c.name: c.id for c in reversed(decided)} if state.gate is None else {}  # the profile asks for no more
-    for call in decided:
-        for check in checks if named.get(call.name, call.id) == call.id else ():
-            if not isinstance(refusal := check(state, call), Allow):
-                return (_judged(state, call.id, refusal, check.__name__),)
+        again = [c for c in interrupted if c.may_run_again]
+    if decided := again + [c for c in waiting if c.decision is not None]:
+        has_gate, named = state.gate is not None, set[str]()
+        checks = (judge.profile, judge.digest_mismatch, judge.refused_since) if has_gate else (judge.profile,)
+        for call in decided:
+            for check in checks if has_gate or call.name not in named else ():  # the profile asks for no more
+                if (refusal := check(state, call)) is not ALLOWED:
+                    return (_judged(state, call.id, refusal, check.__name__),)
+            named.add(call.name)
     if again:
         return tuple(moves.Act(c.id) for c in again)
     if interrupted:
@@ -139,7 +140,7 @@ def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves
     if state.gate is not None and judge.has_asked_enough(state):
         return ()
     begins = [c for c in waiting if isinstance(c.decision, Allow)]  # a question is not lost to the time
-    if begins and not isinstance(late := judge.no_call_after_the_time(state, begins[0]), Allow):
+    if begins and (late := judge.no_call_after_the_time(state, begins[0])) is not ALLOWED:
         return (_judged(state, begins[0].id, late, judge.no_call_after_the_time.__name__),)
     if not waiting or (state.gate is not None and judge.is_paused(state)):
         return ()
@@ -212,14 +213,14 @@ def _verdict(state: State, call: Call) -> moves.Record | moves.Ask:
     if state.turn is not None and state.turn.role == PREFETCH:
         decision, rule, grounds = judge.judge(state, call)  # nobody is asked before a run has begun
         return _judged(state, call.id, Deny(NEEDS_APPROVAL) if isinstance(decision, Ask) else decision, rule, grounds)
-    if not isinstance(judge.reasoning_step(state, call), Allow):
+    if judge.reasoning_step(state, call) is not ALLOWED:
         return _judged(state, call.id, *judge.judge(state, call))
-    if not isinstance(sign := judge.stuck(state, call), Allow):
+    if (sign := judge.stuck(state, call)) is not ALLOWED:
         decision, rule, grounds = judge.judge(state, call)
         if isinstance(decision, Deny):
             return _judged(state, call.id, decision, rule, grounds)
         return _judged(state, call.id, sign, RULE)
-    may_run = not state.barred or isinstance(judge.failed_before(state, call), Allow)
+    may_run = judge.failed_before(state, call) is ALLOWED
     if may_run and tools_now(state).get(call.name) is not None and (known := answered_by(state, call)):
         return moves.Record((CallReused(call.id, known),))
     if state.gate is not None and judge.is_unheard(state, call):

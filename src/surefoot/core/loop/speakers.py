@@ -42,10 +42,11 @@ M = TypeVar("M", bound=Move)
 
 def think(state: State, role: str, want: Want = "any") -> Think | Record:
     """Another request, as far as the budget goes; the last one asks for what is known, of the role that answers."""
-    if (limit := spent_limit(state)) is not None:
-        return Record((RunEnded(Stopped(limit)),))
-    if state.turn is not None and limit_for(state, role) is not None:
-        return Think(state.steps + 1, ROLES[state.reasoner][-1], "answer")
+    if state.turn is None or limit_for(state, role) is not None:  # which is reached before that of the whole budget
+        if (limit := spent_limit(state)) is not None:
+            return Record((RunEnded(Stopped(limit)),))
+        if state.turn is not None:
+            return Think(state.steps + 1, ROLES[state.reasoner][-1], "answer")
     if want == "any" and state.plan is not None and state.current_step_is_reasoning:
         want = "reasoning"
     return Think(state.steps + 1, role, want)

@@ -29,9 +29,8 @@ class History(Sequence[T]):
         """This with more at its end."""
         parts, new = self.parts, items
         while parts and len(parts[-1]) <= len(new):
-            new = parts[-1] + new
-            parts = parts[:-1]
-        grown: History[T] = History()  # `History[T]()` costs four times as much
+            parts, new = parts[:-1], parts[-1] + new
+        grown: History[T] = object.__new__(type(self))
         grown.parts, grown._length = ((*parts, new) if new else parts), self._length + len(items)
         return grown
 
@@ -53,9 +52,9 @@ class History(Sequence[T]):
             return tuple(self)[at]
         place = at if at < 0 else at - self._length
         for part in reversed(self.parts):  # what is asked for is mostly new
-            if -len(part) <= place < 0:
-                return part[place]
             place += len(part)
+            if place >= 0:
+                return part[place]
         raise IndexError(at)
 
     def __eq__(self, other: object) -> bool:
@@ -80,9 +79,8 @@ class Lookup(Mapping[K, V]):
         """This with these entries, which count where a key was there before."""
         parts, new = self._parts, entries
         while parts and len(parts[-1]) <= len(new):
-            new = {**parts[-1], **new}
-            parts = parts[:-1]
-        grown: Lookup[K, V] = Lookup()
+            parts, new = parts[:-1], {**parts[-1], **new}
+        grown: Lookup[K, V] = object.__new__(type(self))
         grown._parts = (*parts, new) if new else parts
         return grown
 

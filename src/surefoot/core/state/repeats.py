@@ -85,7 +85,7 @@ def answered_by(state: State, call: Call) -> str:
     if call.spec is None or call.spec.polling:
         return ""
     twin, key = "", call.key
-    for other in state.calls[: call.position]:
+    for other in takewhile(lambda one: one.id != call.id, state.calls):
         if other.result is not None and other.key == key:
             twin = other.known or other.id
         elif other.result is not None and other.has_effect and other.attempts:

@@ -231,6 +231,11 @@ class State:
         return self.turn.calls if self.turn else ()
 
     @property
+    def open_calls(self) -> list[Call]:
+        """Those of which nobody knows yet what they give."""
+        return [one for one in self.turn.calls if one.result is None and one.fault is None] if self.turn else []
+
+    @property
     def turns(self) -> History[Turn]:
         """All turns, the newest last."""
         return self.done.plus(self.turn) if self.turn else self.done

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, assert_never
 
+from surefoot.core.state.turn import changed
 from surefoot.types import events
 from surefoot.types.guard_events import Asking
 from surefoot.types.inner import CallPaused, InnerRun
@@ -33,10 +34,8 @@ def summarise(before: RunSummary, happened: Sequence[events.Event], at: float) -
     if not happened:
         return before
     standing = "ready" if is_word(happened[-1]) else ""
-    told = {"changed_at": at, "events": before.events + len(happened), "standing": standing}
-    now: dict[str, Any] = before.__dict__ | told
-    after = object.__new__(RunSummary)
-    object.__setattr__(after, "__dict__", now)
+    after = changed(before, changed_at=at, events=before.events + len(happened), standing=standing)
+    now: dict[str, Any] = after.__dict__
     for event in happened:
         inner = event.event if type(event) is events.InStep else event
         if (elapsed_s := getattr(inner, "elapsed_s", 0.0)) > now["elapsed_s"]:
@@ -58,9 +57,8 @@ def summarise(before: RunSummary, happened: Sequence[events.Event], at: float) -
             case events.RunStarted():
                 models = {role: speaker.model for role, speaker in inner.speakers.items()}
                 now.update(run_id=inner.run_id, started_at=at, task=head(inner.task.text), models=models)
-                now.update(agent=inner.agent, labels=inner.labels, questions=0)
-                if inner.outer is not None:
-                    now["outer"] = inner.outer.run_id
+                outer = inner.outer.run_id if inner.outer is not None else now["outer"]
+                now.update(agent=inner.agent, labels=inner.labels, questions=0, outer=outer)
                 if inner.follows:
                     now.update(parent=inner.follows, follows=True, status="running", reason="", answer="")
                     now.update(elapsed_s=0.0, requests=0, calls=0, usage=Usage())

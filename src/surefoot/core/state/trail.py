@@ -21,8 +21,10 @@ a block when it asks for the calls that would come next. Source: spec/primitives
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import chain, repeat
 from typing import cast
 from unicodedata import normalize
 
@@ -34,6 +36,7 @@ from surefoot.types.progress import CONTINUE, StepDecision, StepIterationConfig,
 _LONGEST_MASKED = 64 * 1024
 _LONGEST_NAME = 80
 _DEEPEST = 64
+_FORMS = re.compile(r"[^\x00-\x7f]|\d[.eE]")  # what JSON may hold in several forms: accents, and floats
 _MOST_SILENT = 5
 _SILENT: tuple[tuple[int, Verdict], ...] = ((_MOST_SILENT, "stop"), (3, "correct"))
 _POLLED: tuple[tuple[int, Verdict], ...] = ((30, "stop"), (20, "block"), (10, "correct"))
@@ -103,7 +106,13 @@ NO_TRAIL = Trail()
 
 def call_digest(name: str, arguments: object) -> bytes:
     """What makes two calls the same, whatever the order of keys, the form of accents, and `1` or `1.0`."""
-    return digest(json_text([name, _canonical(arguments, _DEEPEST)], sort_keys=True))
+    try:
+        text = json_text([name, arguments], sort_keys=True)
+    except TypeError:  # mappings of other kinds
+        text = ""
+    if not text or _FORMS.search(text):
+        text = json_text([name, _canonical(arguments, _DEEPEST)], sort_keys=True)
+    return digest(text)
 
 
 def digest(*parts: str | bytes) -> bytes:
@@ -183,12 +192,8 @@ def round_ended(trail: Trail, instruction: str, calls: Iterable[SeenCall], repor
 
 def add(trail: Trail, config: StepIterationConfig, entry: Entry) -> Trail:
     """The trail with one more entry."""
-    entries, before = trail.entries, trail.streaks
-    streaks = [
-        (before[period - 1] if period <= len(before) else 0) + 1 if entry.is_same(entries[-period]) else 0
-        for period in range(1, min(config.max_period, len(entries)) + 1)
-    ]
-    return Trail((*entries, entry)[-config.window :], tuple(streaks), rounds=trail.rounds)
+    streaks = [streak + 1 if entry.is_same(one) else 0 for one, streak in _periods(trail, config)]
+    return Trail((*trail.entries, entry)[-config.window :], tuple(streaks), rounds=trail.rounds)
 
 
 def standing(trail: Trail, config: StepIterationConfig, *, who: str = "the run", least_period: int = 1) -> StepDecision:
@@ -216,9 +221,8 @@ def proposed(trail: Trail, config: StepIterationConfig, calls: Iterable[bytes]) 
     asked = proposal(calls)
     if not asked:
         return _silence((*trail.silent, 0)[-_MOST_SILENT:], "the run")
-    return max(
-        (sign for sign, _ in _continued(trail, config, asked)), key=lambda sign: sign.strictness, default=CONTINUE
-    )
+    signs = _continued(trail, config, asked)
+    return max((sign for sign, _ in signs), key=lambda sign: sign.strictness) if signs else CONTINUE
 
 
 def progress_note(sign: StepDecision) -> str:
@@ -252,12 +256,18 @@ def _signs(trail: Trail, config: StepIterationConfig, who: str, least: int) -> I
             yield _sign(trail, config, period, streak, who), period
 
 
-def _continued(trail: Trail, config: StepIterationConfig, asked: bytes) -> Iterator[tuple[StepDecision, int]]:
+def _continued(trail: Trail, config: StepIterationConfig, asked: bytes) -> list[tuple[StepDecision, int]]:
     """The sign that each period would give, and the period, if the next entry were the one that continues its block."""
-    for period in range(1, min(config.max_period, len(trail.entries)) + 1):
-        if trail.entries[-period].asked == asked:
-            streak = trail.streaks[period - 1] if period <= len(trail.streaks) else 0
-            yield _sign(trail, config, period, streak + 1, "the run", ahead=1), period
+    return [
+        (_sign(trail, config, period, streak + 1, "the run", ahead=1), period)
+        for period, (entry, streak) in enumerate(_periods(trail, config), 1)
+        if entry.asked == asked
+    ]
+
+
+def _periods(trail: Trail, config: StepIterationConfig) -> Iterator[tuple[Entry, int]]:
+    """For each period from 1 the entry that a next one would be compared with, and the streak so far."""
+    return zip(trail.entries[: -config.max_period - 1 : -1], chain(trail.streaks, repeat(0)), strict=False)
 
 
 def _sign(
