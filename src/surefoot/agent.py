@@ -186,8 +186,8 @@ class Agent(Held, Driver[Out_co]):
         its id or a `Chat`, the model sees what was said and done there. `watch` gets every event, and with `stream` the
         pieces of replies too. Cancelling leaves the run resumable.
         """
-        begin = partial(self.begin, run_id or new_run_id(), history=history, watch=watch, stream=stream)
-        return await begin(Task.of(task, attachments), services)
+        asked, new_id = Task.of(task, attachments), run_id or new_run_id()
+        return await self.begin(new_id, asked, services, history=history, watch=watch, stream=stream)
 
     async def begin(
         self,

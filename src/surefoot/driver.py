@@ -112,10 +112,9 @@ class Driver(Voice[Out_co]):
         tools = await self._offers.tools_of(state.tools) if tools is None else tools
         services = RunServices(services_of(self._services) if given is None else given)
         own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape)
-        own_budget, inbox = state.config.budget, partial(hear, self._store, journal)
-        budget = own_budget if state.planning is None else state.planning.loops.budget
-        live = partial(LiveHands, budget=budget, store=self._store, inbox=inbox, spans=spans)
-        return live(self._cast, tools, journal, services, watch, stream, state.elapsed_s, *own)
+        budget = state.config.budget if state.planning is None else state.planning.loops.budget
+        told = (budget, self._store, partial(hear, self._store, journal))
+        return LiveHands(self._cast, tools, journal, services, watch, stream, state.elapsed_s, *own, *told, spans=spans)
 
     async def remember(self, journal: RunJournal, state: State) -> None:
         """Keep how a run has gone, for the gate of later ones."""
@@ -138,9 +137,10 @@ class Driver(Voice[Out_co]):
     ) -> Run[Out_co]:
         """Put on record how somebody takes it up, then drive on from `state`, or leave that to a worker."""
         tools = offered.tools if offered else await self._offers.tools_of(state.tools)
-        earlier = (await self._store.read_recorded(journal.run_id))[0] if has_provider() and state.seen else ()
-        spans = Live(earlier) if has_provider() else None
-        journal = journal if spans is None else spans.timed(journal)
+        spans: Live | None = None
+        if has_provider():
+            spans = Live((await self._store.read_recorded(journal.run_id))[0] if state.seen else ())
+            journal = spans.timed(journal)
         begun = await self.put_first(journal, state, first, words, "soon" if drives else "synced")
         if not drives:
             return Run.of(begun, read=self._shape)

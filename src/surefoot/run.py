@@ -70,18 +70,18 @@ class Run(Generic[Out_co]):
 
         `read` makes the value of an answer.
         """
-        ending, asked = state.ending, tuple[Call, ...]()
-        answer = reason = detail = ""
+        ending, asked, answer, detail = state.ending, (), "", ""
         if ending is None:
             asked = waiting(state)
             reason = standing(state) if not next_moves(state) else ""
             is_ready = not reason and last is not None and is_word(last)
             status: Status = "paused" if reason else "ready" if is_ready else "interrupted"
         else:
-            status, detail = ending.kind, getattr(ending, "detail", "")
-            answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
-            reason = ending.by if isinstance(ending, Cancelled) else getattr(ending, "reason", "")
-            if isinstance(ending, Cancelled):
+            status, reason, detail = ending.kind, getattr(ending, "reason", ""), getattr(ending, "detail", "")
+            if isinstance(ending, (Completed, CompletedPartial, Stopped)):
+                answer = ending.answer
+            elif isinstance(ending, Cancelled):
+                reason = ending.by
                 calls = (call for owner in owners(state) for call in owner.state.calls)
                 cut = [f"{one.id} {one.name}" for one in calls if one.result and one.result.kind == "in_doubt"]
                 detail = f"broken off, and nobody knows whether it took effect: {', '.join(cut)}" if cut else ""

@@ -7,10 +7,9 @@ still for so long: no timer fires, no reply is read. A run that waits has no rec
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from functools import cached_property
 
 from surefoot.telemetry import figure
 from surefoot.types.errors import ConfigError
@@ -36,10 +35,36 @@ class _Doors:
         return self._of[loop]
 
 
-@dataclass(slots=True)
 class _Place:
-    is_held: bool = True
-    inside: _Doors = field(default_factory=lambda: _Doors(MOST_INSIDE))
+    """The place of one run, from when it is free until the run is left.
+
+    A run inside of a run stands on the outer one's, or both could wait for ever: each place has places of its own.
+    """
+
+    def __init__(self, doors: _Doors) -> None:
+        self._doors = doors
+        self.is_held = False
+
+    @cached_property
+    def inside(self) -> _Doors:
+        return _Doors(MOST_INSIDE)
+
+    async def __aenter__(self) -> None:
+        outer = _PLACE.get()
+        self._free, turn = (outer.inside if outer is not None and outer.is_held else self._doors).here()
+        figure("queued", 1)
+        try:
+            async with turn:
+                await asyncio.sleep(0)  # one run a turn of the loop, also while there are places for all
+                await self._free.acquire()
+        finally:
+            figure("queued", -1)
+        self.is_held, self._token = True, _PLACE.set(self)
+
+    async def __aexit__(self, *_: object) -> None:
+        self.is_held = False  # what a tool has left behind is inside of no run any more
+        _PLACE.reset(self._token)
+        self._free.release()
 
 
 _PLACE: ContextVar[_Place | None] = ContextVar("surefoot_place", default=None)
@@ -54,29 +79,6 @@ class Admission:
             raise ConfigError("max_concurrent_runs", most, "give a whole number of at least 1")
         self._doors = _Doors(most)
 
-    @asynccontextmanager
-    async def place(self, *, drives: bool = True) -> AsyncGenerator[None]:
-        """Wait for a place, and hold it; a run that is left to others needs none.
-
-        A run inside of a run stands on the outer one's, or both could wait for ever: each place has places of its own.
-        """
-        if not drives:
-            yield
-            return
-        outer = _PLACE.get()
-        free, turn = (outer.inside if outer is not None and outer.is_held else self._doors).here()
-        figure("queued", 1)
-        try:
-            async with turn:
-                await asyncio.sleep(0)  # one run a turn of the loop, also while there are places for all
-                await free.acquire()
-        finally:
-            figure("queued", -1)
-        place = _Place()
-        token = _PLACE.set(place)
-        try:
-            yield
-        finally:
-            place.is_held = False  # what a tool has left behind is inside of no run any more
-            _PLACE.reset(token)
-            free.release()
+    def place(self, *, drives: bool = True) -> AbstractAsyncContextManager[None]:
+        """Wait for a place, and hold it; a run that is left to others needs none."""
+        return _Place(self._doors) if drives else nullcontext()

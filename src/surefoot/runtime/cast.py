@@ -145,7 +145,8 @@ class Part:
 
     def remembered(self) -> list[ModelTraitLearnt]:
         """What earlier runs of this user have learnt, and the adapter does not say itself."""
-        known = self.learnt.traits()
+        if not (known := self.learnt.traits()):
+            return []
         declared, left_out = self.speaker().traits, () if self.call_mode == "auto" else MODE_TRAITS
         return [
             ModelTraitLearnt(self.model.name, trait, value, REMEMBERED)

@@ -108,7 +108,9 @@ async def first_events(  # noqa: PLR0917  # what a run is made of
 ) -> tuple[Event, ...]:
     """The first records of a run; `before` and `at_hash` are of the run that it follows, `over` of what asks it."""
     cast, prompts, instructions, reasoner, config = recipe
-    tools, intent, plan = offered.catalogue, tuple[Event, ...](), tuple[Event, ...]()
+    tools = offered.catalogue
+    intent: tuple[Event, ...] = ()
+    plan: tuple[Event, ...] = ()
     if asked.steps or reasoner == "plan":
         prompts, config = {**prompts, **step_templates(asked, reasoner)}, bounded(config, reasoner)
         plan = plan_given(asked, reasoner, tools)

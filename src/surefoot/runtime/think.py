@@ -61,11 +61,11 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     since_s = time.monotonic()
     reply = _ask(part.model, request, display.emit if display else None)
     replied = await reply_of(reply, speaker.model, deadline_s)
-    if isinstance(replied, TraitRefused) and not speaker.knows(replied.trait, replied.value):
-        # a caller's own schema may be the reason, which says nothing of others
-        trait = ANSWER_SCHEMA if replied.trait == "json_schema" and request.mode == "native" else replied.trait
-        return (ModelTraitLearnt(speaker.model, trait, replied.value, replied.evidence),)
     if isinstance(replied, ModelError):
+        if isinstance(replied, TraitRefused) and not speaker.knows(replied.trait, replied.value):
+            # a caller's own schema may be the reason, which says nothing of others
+            trait = ANSWER_SCHEMA if replied.trait == "json_schema" and request.mode == "native" else replied.trait
+            return (ModelTraitLearnt(speaker.model, trait, replied.value, replied.evidence),)
         event = failed(world, state, move.role, replied, move.want)
         if display and event.instead:
             display.emit(Reset(event.message))

@@ -87,7 +87,7 @@ class UnderWay:
         self._waiting: dict[WorldMove, State] = {}  # with the state in which it was announced
         self._ended: list[_Ended] = []
         self._woken = asyncio.Event()  # a move has ended, or somebody speaks
-        self._effects: set[WorldMove] = set()  # what must not be made twice, so what came of it is written at once
+        self._effects: set[Move] = set()  # what must not be made twice, so what came of it is written at once
         self._turned_s = time.monotonic()
         self._has_words = False
         self._are_held_back = False
@@ -131,12 +131,13 @@ class UnderWay:
         events: list[Event] = []
         safest: Durability = "soon"
         for move in moves:
-            events += announce(move, state)
-            wanted = durability(move, state)
-            if wanted != "soon" and safest != "synced":
-                safest = wanted
             if not isinstance(move, Record):
                 begun.append(move)
+            if announced := announce(move, state):
+                events += announced
+                wanted = durability(move, state)
+                if wanted != "soon" and safest != "synced":
+                    safest = wanted
                 if wanted == "synced":
                     self._effects.add(move)
         if begun and self._leave.has_begun:
@@ -284,7 +285,8 @@ class UnderWay:
     async def _recorded(self) -> Sequence[Event]:
         """What the moves have brought that have ended, owed to the journal; that of effects is written at once."""
         ended, self._ended = self._ended, []
-        made, events = set[WorldMove](), list[Event]()
+        made: set[WorldMove] = set()
+        events: list[Event] = []
         for move, brought in ended:
             made.add(move)
             events += brought

@@ -166,7 +166,8 @@ class FunctionTool(Generic[P, R]):
 
     def threads(self, context: ToolCallContext) -> tuple[Future[object], ...]:
         """What still runs in threads for that call and uses services of its run: its function, or its probe."""
-        key, found = context.idempotency_key, list[Future[object] | None]()
+        key = context.idempotency_key
+        found: list[Future[object] | None] = []
         if self._contract is not None and not ALWAYS_KNOWN.issuperset(self._contract.services.values()):
             found.append(self._attempts.running(key))
         if self._probe is not None:
