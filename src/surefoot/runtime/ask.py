@@ -115,10 +115,12 @@ async def reply_of(reply: Awaitable[T], model: str, limit_s: float | None) -> T 
 
     An adapter that goes on when it is cancelled is left behind a second later, and what it gives by then is too late.
     """
-    ends_s = None if limit_s is None else time.monotonic() + limit_s
     try:
-        told = await (reply if limit_s is None else within(lambda: reply, limit_s, _TIDY_S, model))
-        if ends_s is None or time.monotonic() < ends_s:
+        if limit_s is None:
+            return await reply
+        ends_s = time.monotonic() + limit_s
+        told = await within(lambda: reply, limit_s, _TIDY_S, model)
+        if time.monotonic() < ends_s:
             return cast("T", told)
         return ModelTimeout(f"{model} gave no reply within {limit_s:g} s")
     except TimeoutError:

@@ -166,7 +166,8 @@ class Cast:
     parts: Mapping[str, Part]
 
     def part(self, state: State, role: str) -> Part:
-        return self.parts[role].of(state.speakers[role].model)
+        part = self.parts[role]
+        return part if part.instead is None else part.of(state.speakers[role].model)
 
     @property
     def all(self) -> Iterator[Part]:

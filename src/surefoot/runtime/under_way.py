@@ -165,25 +165,14 @@ class UnderWay:
             return ()
         if self._owed:
             await self._append()
-        is_only = len(self._waiting) == len(self.moves) == 1 and not (self._has_words or self._leave.has_begun)
-        if is_only and state.planning is None:
-            calls = state.calls
-            if len(calls) < 2 or sum(call.is_open for call in calls) < 2:  # noqa: PLR2004  # no other may start beside it
-                return await self._made_alone(state)
-        for move, begun in self._waiting.items():
-            task = self._tasks.create_task(self._make(move, begun))
-            self._making[task] = move
-            task.add_done_callback(self._making.pop)
-        self._waiting.clear()
-        if self._leave.has_begun:
-            await self._go()
-        if not (self._ended or self._has_words):
-            await self._woken.wait()
-        self._woken.clear()
-        return await self._record(state)
-
-    async def _record(self, state: State, said: Sequence[Event] = ()) -> Sequence[Event]:
-        """What moves have brought, on record, behind what was said meanwhile; and what is to be heard then."""
+        calls = state.calls
+        has_others = len(calls) > 1 and sum(call.is_open for call in calls) > 1  # they may start beside it
+        is_only = len(self._waiting) == len(self.moves) == 1 and state.planning is None and not has_others
+        if is_only and not (self._has_words or self._leave.has_begun):
+            said = await self._made_alone(state)
+        else:
+            said = ()
+            await self._made_beside()
         self._turned_s = time.monotonic()
         is_due = self._are_held_back and bool(self._ended)
         events = [*said, *await self._recorded()]
@@ -194,8 +183,21 @@ class UnderWay:
             raise asyncio.CancelledError
         return events
 
+    async def _made_beside(self) -> None:
+        """Make the moves in tasks, side by side, until one of them ends or somebody speaks."""
+        for move, begun in self._waiting.items():
+            task = self._tasks.create_task(self._make(move, begun))
+            self._making[task] = move
+            task.add_done_callback(self._making.pop)
+        self._waiting.clear()
+        if self._leave.has_begun:
+            await self._go()
+        if not (self._ended or self._has_words):
+            await self._woken.wait()
+        self._woken.clear()
+
     async def _made_alone(self, state: State) -> Sequence[Event]:
-        """Make the only move here: nothing goes on beside it, so it needs no task. Who speaks is heard beside it."""
+        """Make the only move here: nothing goes on beside it, so it needs no task. Gives what was said meanwhile."""
         move, begun = self._waiting.popitem()
         self._alone = state
         try:
@@ -207,7 +209,7 @@ class UnderWay:
         finally:
             self._alone = None
         if self._hearing is None:
-            return await self._record(state)
+            return ()
         await self._hearing
         self._hearing = None
         if self._is_over:
@@ -215,7 +217,7 @@ class UnderWay:
         if self._is_cut_off:  # by a word, whether or not the move has let that through
             self._task.uncancel()
         said, self._said = self._said, []
-        return await self._record(state, said)
+        return said
 
     async def _hear_beside(self, state: State) -> None:
         while self._has_words:

@@ -92,13 +92,15 @@ async def call_function(fn: Callable[..., object], keywords: Mapping[str, object
 
 async def called_within(fn: Callable[..., object], keywords: Mapping[str, object], name: str, limit_s: float) -> object:
     """What an async function gives. One that blocks the loop cannot be cut off at its limit, so the log names it."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    loop = asyncio.get_running_loop()
     since_s = loop.time()
     try:
         return await value_of(fn(**keywords))
     finally:
         took_s = loop.time() - since_s
-        if took_s > limit_s and task is not None and not task.cancelling():  # else it would have been cancelled by now
+        if (
+            took_s > limit_s and (task := asyncio.current_task()) and not task.cancelling()
+        ):  # else it would have been cancelled by now
             _LOG.warning(
                 "%s held up the event loop for %.1f s, past its limit of %g s, and with it all runs of this process: "
                 "make it a plain `def`, which runs in a thread, or await what takes long",
