@@ -45,7 +45,6 @@ class Http:
         self._shown = shown_url
         self._headers = headers
         self._near = near
-        self._timeout = aiohttp.ClientTimeout()
         self._sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[None]]] = {}
 
     async def post(
@@ -62,17 +61,12 @@ class Http:
         connection.
         """
         loop = asyncio.get_running_loop()
-        held = self._sessions.get(loop)
-        session = held[0] if held is not None and not held[0].closed else await self._opened(loop)
+        session = self._open_in(loop) or await self._opened(loop)
         patience = settings.patience(near=self._near)
         whole_s = patience.whole_s if deadline_s is None else min(deadline_s, patience.whole_s)
-        is_stream = on_events is not None
         # one limit for a whole reply; of a stream the client holds that for all of it, beside ours for each token
-        wait = asyncio.timeout(patience.first_token_s if is_stream else whole_s)
-        limits = (whole_s if is_stream else None, settings.connect_timeout_s)
-        timeout = self._timeout
-        if (timeout.total, timeout.connect) != limits:
-            self._timeout = timeout = aiohttp.ClientTimeout(*limits)
+        wait = asyncio.timeout(patience.first_token_s if on_events else whole_s)
+        timeout = aiohttp.ClientTimeout(whole_s if on_events else None, settings.connect_timeout_s)
         payload = body if len(body) <= _LARGE_BODY else io.BytesIO(body)
         between_s, status, is_begun = settings.between_tokens_timeout_s, 0, False
         try:
@@ -98,9 +92,9 @@ class Http:
         except TimeoutError as error:
             if isinstance(error, aiohttp.ConnectionTimeoutError):
                 limit = f"no connection within {timeout.connect:g} s; is the server running? raise `connect_timeout_s`"
-            elif is_stream and wait.expired() and not is_begun:
+            elif on_events and wait.expired() and not is_begun:
                 limit = f"no first token within {patience.first_token_s:g} s; raise `first_token_timeout_s` or retry"
-            elif is_stream and wait.expired():
+            elif on_events and wait.expired():
                 limit = f"no further token for {between_s:g} s; raise `between_tokens_timeout_s` or retry"
             elif whole_s != patience.whole_s:
                 limit = f"no reply within the {whole_s:.3g} s that were left of the run's time"
@@ -119,12 +113,16 @@ class Http:
         if held := self._sessions.pop(asyncio.get_running_loop(), None):
             await held[1].aclose()
 
+    def _open_in(self, loop: asyncio.AbstractEventLoop) -> aiohttp.ClientSession | None:
+        held = self._sessions.get(loop)
+        return held[0] if held is not None and not held[0].closed else None
+
     async def _opened(self, loop: asyncio.AbstractEventLoop) -> aiohttp.ClientSession:
         for dead in [kept for kept in tuple(self._sessions) if kept.is_closed()]:
             if gone := self._sessions.pop(dead, None):  # another thread may have been first
                 await gone[1].aclose()
-        if (held := self._sessions.get(loop)) is not None and not held[0].closed:
-            return held[0]  # another task opened it meanwhile
+        if (meanwhile := self._open_in(loop)) is not None:  # by another task
+            return meanwhile
         # The proxy of the environment is looked up once, since aiohttp would do so with every request.
         host = self._url.host or ""
         is_direct = host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(host)
