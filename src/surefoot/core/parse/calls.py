@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Literal
 
 from surefoot.core.parse.marks import DEFAULT_LABELS, Labels
@@ -313,23 +312,29 @@ def read_native(calls: Sequence[NativeCall], content: str, reading: Reading) -> 
     drafts: list[Draft] = []
     for at, call in enumerate(calls, 1):
         written = call.arguments
-        if not written and isinstance(written, str) and reading.cut and at == len(calls):
-            written = "{"  # it was cut off right behind its name
-        if not isinstance(written, str) or written.strip() == "null":
-            drafts.append(Draft(call.name, {} if isinstance(written, str) else written, id=call.id))
+        members: Mapping[str, object] | None = None
+        if not isinstance(written, str):
+            written, members = "", written
+        elif written.startswith("{"):
+            try:  # most are one strict JSON object and nothing else
+                value, end = decode(written, 0)
+                members = as_object(value) if end == len(written) else None
+            except NotJsonError:
+                members = None
+        elif written.strip() == "null":
+            members = {}
+        if members is not None:
+            drafts.append(Draft(call.name, members, id=call.id))
             continue
-        read = None
-        with suppress(NotJsonError):  # most are one strict JSON object and nothing else
-            value, end = decode(written, 0) if written.startswith("{") else (None, 0)
-            read = Arguments(members) if end == len(written) and (members := as_object(value)) is not None else None
-        if read is None:
-            read = arguments_at(written, 0, (), reading, call.name, native=True)
-            rest = written[read.end :].strip() if read.fault is None else ""
-            if rest.startswith(("{", "[")):
-                told = f"more than one value; the second begins at character {read.end + 1}"
-                read = Arguments(fault=Fault("malformed_json", told, call.name))
-            elif rest:
-                read = replace(read, warnings=read.warnings | TRAILING)
+        if not written and reading.cut and at == len(calls):
+            written = "{"  # it was cut off right behind its name
+        read = arguments_at(written, 0, (), reading, call.name, native=True)
+        rest = written[read.end :].strip() if read.fault is None else ""
+        if rest.startswith(("{", "[")):
+            told = f"more than one value; the second begins at character {read.end + 1}"
+            read = Arguments(fault=Fault("malformed_json", told, call.name))
+        elif rest:
+            read = replace(read, warnings=read.warnings | TRAILING)
         warnings |= read.warnings
         drafts.append(read.draft(call.name, call.id))
     return Found("native", tuple(drafts), content, frozenset(warnings))
@@ -365,7 +370,7 @@ def settle(drafts: Sequence[Draft], reading: Reading) -> Settled:
             arguments = {key: value for key, value in arguments.items() if key not in injected}
             warnings.add("injected_argument_ignored")
         given = unwrapped(arguments, tool)
-        if any("\\" in key for key in given):  # Markdown's escapes; the schema tells how a key is spelled
+        if "\\" in "".join(given):  # Markdown's escapes; the schema tells how a key is spelled
             known = properties_of(tool.parameters).keys() - given.keys()
             given = {plain if (plain := without_escapes(key)) in known else key: value for key, value in given.items()}
         checked = reading.offered.check(tool, given)

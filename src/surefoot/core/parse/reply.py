@@ -216,8 +216,10 @@ def _parsed(found: Found, shown: Visible, reading: Reading) -> Parsed:
         gone = [FaultyCall(call.position, replace(fault, tool=call.name), call.name, call.id) for call in broken]
         calls, faulty = whole, tuple(sorted((*faulty, *gone), key=attrgetter("position")))
     content = found.content if found.frame or found.format not in _WHOLE_IF_UNFRAMED else shown.text
-    warnings = found.warnings | noted | noted_if(shown.tokens_removed, "special_tokens_removed")
-    warnings |= noted_if(is_over, "extra_actions_dropped")
+    warnings = found.warnings | noted
+    if shown.tokens_removed or is_over:
+        warnings |= noted_if(shown.tokens_removed, "special_tokens_removed")
+        warnings |= noted_if(is_over, "extra_actions_dropped")
     return Parsed(
         calls,
         found.final,

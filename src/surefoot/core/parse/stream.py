@@ -89,6 +89,8 @@ class Visible:
 
 def visible(reply: str) -> Visible:
     """The reply without its reasoning, and without the tokens that begin a turn before it and end one behind it."""
+    if not reply:
+        return Visible("")
     shown = _without_reasoning(reply) if "<" in reply or "THINK]" in reply else Visible(reply)
     if (turn := _TURN.match(shown.text)) is not None:
         shown = replace(shown.part(turn.end(), len(shown.text)), tokens_removed=True)

@@ -299,9 +299,9 @@ class _Coercion:
 
 def _holds_whole_float(value: object) -> bool:
     """Whether a number such as 3.0 stands anywhere; the library takes it for an integer, a tool may not."""
-    if isinstance(value, float):
-        return value.is_integer()
-    return any(map(_holds_whole_float, inner_of(value)))
+    if isinstance(value, str | int):
+        return False
+    return value.is_integer() if isinstance(value, float) else any(map(_holds_whole_float, inner_of(value)))
 
 
 def _with_integers(value: object, schema: object, root: Schema, place: Place, coerced: list[Place]) -> object:
