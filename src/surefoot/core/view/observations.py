@@ -70,10 +70,8 @@ def ask_for(state: State, want: Want, form: Form) -> str:
 def note_for(state: State, turn: Turn, form: Form) -> str:
     """What a role is told about its reply: why it was not a good step, and that few rounds are left; "" for nothing."""
     lacked = "" if turn.outcome == "calls" and turn.calls and turn.want != "answer" else _lacked(state, turn, form)
-    lines = [lacked, turn.progress_note, turn.conventions]
-    if turn.wrap_up and turn.want == "any":
-        lines.append(_WRAP_UP.format(left=turn.wrap_up))
-    return "\n\n".join(line for line in lines if line)
+    wrap_up = _WRAP_UP.format(left=turn.wrap_up) if turn.wrap_up and turn.want == "any" else ""
+    return "\n\n".join(filter(None, (lacked, turn.progress_note, turn.conventions, wrap_up)))
 
 
 def _lacked(state: State, turn: Turn, form: Form) -> str:

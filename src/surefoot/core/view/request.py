@@ -35,7 +35,6 @@ from surefoot.core.view.observations import Form, ask_for, form_in
 from surefoot.core.view.shape import IN_WORDS, REPEATS, required_only, step_schema, told_shape, with_finish
 from surefoot.core.view.step import guidance, is_thought, tools_now, without_pager
 from surefoot.core.view.turns import (
-    KEPT_AS,
     fetched,
     files_shown,
     said_before,
@@ -126,12 +125,11 @@ _LINE_TOKENS = 20  # room for the line about turns that are not shown
 
 def own_turns(state: State) -> Show:
     """What one who speaks alone is shown of the turns."""
-    turns, form = state.turns, form_in(state, state.speakers[SOLO].mode)
-    names = KEPT_AS[form]
+    done, form = state.done, form_of(state, SOLO)
 
     def show(at: int, level: int) -> Rendered:
-        turn = turns[at]
-        return turn.rendered(names[level]) or turn_messages(state, turn, form, level)  # all but the newest are kept
+        turn = state.turn if state.turn is not None and at == len(done) else done[at]
+        return turn_messages(state, turn, form, level)
 
     return show
 
@@ -144,33 +142,29 @@ def composed(
     `schema` is what a reply in schema mode is held to, unless that is a step with the tools that are offered now;
     `sent` are the fields of the request that do not follow from the state.
     """
-    speaker = state.speakers[think.role]
+    speaker, steps = state.speakers[think.role], state.steps
     mode = speaker.mode
     form = form_in(state, mode)
     offered = offered_now(state, think, fit)
     system, first = head(state, think.role)
-    told = (
-        guidance(state) if state.plan or state.gate else "",
-        ask_for(state, think.want, form) if think.want != "any" else "",
-    )
     messages = [first]
     if state.conventions or state.hydrated is not None:
         messages = [*_before_the_task(state, think.role), first]
     if fit.dropped:
         messages += _in_place_of(state, think.role, fit.dropped)
-    stripped, folded = max(fit.dropped, fit.stripped), max(fit.dropped, fit.folded)
-    spans = (2, range(fit.dropped, stripped)), (1, range(stripped, folded)), (0, range(folded, state.steps))
-    for level, places in spans:
-        if level:
-            for at in places:
-                messages += show(at, level).messages
-        elif places:
-            for part in _settled_messages(state, f"{think.role}:{form}:{places.start}", show, places[:-1]).parts:
-                messages += part
-            messages += show(places[-1], 0).messages  # the newest may still be shown differently
-    messages += said_before(state, think.role, state.steps + 1)
-    messages += (ModelMessage("user", text) for text in told if text)
-    sent |= {"traits": speaker.traits}
+    folded = max(fit.dropped, fit.folded)
+    for at in range(fit.dropped, folded):
+        messages += show(at, fit.level(at)).messages
+    if folded < steps:
+        for part in _settled_messages(state, f"{think.role}:{form}:{folded}", show, range(folded, steps - 1)).parts:
+            messages += part
+        messages += show(steps - 1, 0).messages  # the newest may still be shown differently
+    messages += said_before(state, think.role, steps + 1)
+    if (state.plan or state.gate) and (told := guidance(state)):
+        messages.append(ModelMessage("user", told))
+    if think.want != "any" and (asked := ask_for(state, think.want, form)):
+        messages.append(ModelMessage("user", asked))
+    sent["traits"] = speaker.traits
     if mode == "text":
         return ModelRequest(system, tuple(messages), mode, stop=_STOPS[form], **sent)
     bare = mode == "native" and think.want == "reasoning"
@@ -196,11 +190,11 @@ def composed(
 
 def _settled_messages(state: State, form: str, show: Show, places: range) -> History[ModelMessage]:
     """The messages of settled turns, shown whole. They are kept with the last of them, so only what is new is added."""
-    made, done = None, len(places)
-    while done and (made := state.done[places[done - 1]].take_until(form)) is None:
-        done -= 1
+    made, since = None, places.stop
+    while since > places.start and (made := state.done[since - 1].take_until(form)) is None:
+        since -= 1
     made = made or History[ModelMessage]()
-    for at in places[done:]:
+    for at in range(since, places.stop):
         made = made.plus(*show(at, 0).messages)
     if places:
         state.done[places[-1]].keep_until(form, made)
@@ -300,8 +294,9 @@ def offered_now(state: State, think: Think, fit: Fit) -> Catalogue:
     """
     if think.want != "any" or think.role == THINKER:
         return _NO_TOOLS
-    may_page = state.has_cut_result or fit.folded > 0
-    offered = tools_now(state) if may_page else without_pager(tools_now(state))
+    offered = tools_now(state)
+    if not (state.has_cut_result or fit.folded):
+        offered = without_pager(offered)
     if state.speakers[think.role].mode != "schema":
         return offered
     offered = fitting(state, think.role, offered)

@@ -55,9 +55,12 @@ def tools_now(state: State) -> Catalogue:
 
 def without_pager(tools: Catalogue) -> Catalogue:
     """The tools but the pager, for as long as nothing was cut or folded; made once a catalogue."""
-    if tools.get(READ_RESULT) is None:
-        return tools
-    return tools.derived("without_pager", lambda all_: Catalogue(tuple(t for t in all_.tools if t.name != READ_RESULT)))
+
+    def left(all_: Catalogue) -> Catalogue:
+        others = tuple(tool for tool in all_.tools if tool.name != READ_RESULT)
+        return Catalogue(others) if len(others) < len(all_.tools) else all_
+
+    return tools.derived("without_pager", left)
 
 
 def guidance(state: State) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import cast, get_args
 
 import orjson
@@ -226,23 +227,23 @@ def turn_messages(state: State, turn: Turn, form: Form, level: int = 0) -> Rende
     """One settled reply and what followed, for the one who gave it; `level` as `Fit.level` has it."""
     if level and not turn.calls:
         level = 0
-    name = KEPT_AS[form][level]
+    name = _KEPT_AS[form][level]
     if (kept := turn.rendered(name)) is not None:
         return kept
     made = _native(state, turn, level) if form == "native" else _as_text(state, turn, form, level)
-    told = ask_for(state, turn.want, form) if turn.want != "any" else ""
-    before = (ModelMessage("user", text) for text in (turn.guidance, told) if text)
+    told = (turn.guidance, ask_for(state, turn.want, form) if turn.want != "any" else "")
+    before = [ModelMessage("user", text) for text in told if text]
     return turn.keep(name, (*said_before(state, turn.role, turn.step), *before, *made))
 
 
-KEPT_AS: Mapping[Form, tuple[str, str, str]] = {
+_KEPT_AS: Mapping[Form, tuple[str, str, str]] = {
     form: (form, f"{form}:folded", f"{form}:stripped") for form in get_args(Form)
 }
 """Under which name a turn keeps its messages, by form and level."""
 
 
 def _native(state: State, turn: Turn, level: int) -> tuple[ModelMessage, ...]:
-    calls = tuple(NativeCall(c.wire_id, c.name or _NAMELESS, _sent_arguments(turn, c, level)) for c in turn.calls)
+    calls = tuple([NativeCall(c.wire_id, c.name or _NAMELESS, _sent_arguments(turn, c, level)) for c in turn.calls])
     message = turn.message
     # a leaked call is promoted: what stood in the text as a call now stands as one
     content = message.content if message.calls or not calls else turn.parsed.content or ""
@@ -251,30 +252,29 @@ def _native(state: State, turn: Turn, level: int) -> tuple[ModelMessage, ...]:
     said = ModelMessage(
         "assistant", content, calls, reasoning=message.reasoning, model=message.model, opaque=message.opaque
     )
-    results = tuple(
-        ModelMessage("tool", text, call_id=call.wire_id, name=call.name or _NAMELESS, files=_files((call,), level))
+    results = [
+        ModelMessage("tool", text, call_id=call.wire_id, name=call.name or _NAMELESS, files=_files(call, level))
         for call, text in zip(turn.calls, _outcomes(state, turn, "native", level), strict=True)
-    )
+    ]
     note = note_for(state, turn, "native")
     return (said, *results, ModelMessage("user", note)) if note else (said, *results)
 
 
-def _files(calls: Sequence[Call], level: int) -> tuple[Attachment, ...]:
-    return tuple(one for call in calls if call.result is not None and not level for one in call.result.files)
+def _files(call: Call, level: int) -> tuple[Attachment, ...]:
+    return call.result.files if call.result is not None and not level else ()
 
 
 def _outcomes(state: State, turn: Turn, form: Form, level: int) -> list[str]:
     """What is told of each call; behind the last, what of the reply was not used."""
-    frames = [frame_of(state, call) if state.gate is not None else NO_FRAME for call in turn.calls]
-    outcomes = [
-        render_outcome(call, state.offered, form, frame) for call, frame in zip(turn.calls, frames, strict=True)
-    ]
-    if level:
-        named = zip(turn.calls, outcomes, frames, strict=True)
-        outcomes = [digest(call, text, frame) for call, text, frame in named]
-    if turn.role == ACTOR:  # what the Thinker does not get to read has a name that both know
-        named = zip(turn.calls, outcomes, strict=True)
-        outcomes = [f"[{handle(call)}]\n{text}" if is_withheld(call) else text for call, text in named]
+    outcomes: list[str] = []
+    for call in turn.calls:
+        frame = frame_of(state, call)
+        text = render_outcome(call, state.offered, form, frame)
+        if level:
+            text = digest(call, text, frame)
+        if turn.role == ACTOR and is_withheld(call):  # what the Thinker does not get to read has a name that both know
+            text = f"[{handle(call)}]\n{text}"
+        outcomes.append(text)
     if outcomes and turn.parsed.warnings and (unused := tell_warnings(turn.parsed.warnings)):
         outcomes[-1] += f"\n({unused})"
     return outcomes
@@ -318,7 +318,8 @@ def _as_text(state: State, turn: Turn, form: Form, level: int) -> tuple[ModelMes
         parts.append(note)
     if parts and form == "schema" and turn.role != THINKER and (reminder := _reminder(state, turn)):
         parts.append(reminder)
-    told = ModelMessage("user", "\n\n".join(parts), files=_files(calls, level))
+    files = tuple(chain.from_iterable(_files(call, level) for call in calls))
+    told = ModelMessage("user", "\n\n".join(parts), files=files)
     return (said, told) if parts else (said,)
 
 
