@@ -57,11 +57,11 @@ class Http:
     ) -> bytes | Rejection | None:
         """The whole answer; `None` of a stream, whose events all went to `on_events`. `headers`: of this request alone.
 
-        Raises `ModelTimeout`, `ModelUnreachable`, and `ModelRefused` for an answer above 64 MiB. Cancelling closes the
-        connection.
+        Raises `ModelTimeout`, `ModelUnreachable`, and `ModelRefused` above 64 MiB. Cancelling closes the connection.
         """
         loop = asyncio.get_running_loop()
-        session = self._open_in(loop) or await self._opened(loop)
+        held = self._sessions.get(loop)
+        session = held[0] if held is not None and not held[0].closed else await self._opened(loop)
         patience = settings.patience(near=self._near)
         whole_s = patience.whole_s if deadline_s is None else min(deadline_s, patience.whole_s)
         # one limit for a whole reply; of a stream the client holds that for all of it, beside ours for each token
@@ -113,16 +113,7 @@ class Http:
         if held := self._sessions.pop(asyncio.get_running_loop(), None):
             await held[1].aclose()
 
-    def _open_in(self, loop: asyncio.AbstractEventLoop) -> aiohttp.ClientSession | None:
-        held = self._sessions.get(loop)
-        return held[0] if held is not None and not held[0].closed else None
-
     async def _opened(self, loop: asyncio.AbstractEventLoop) -> aiohttp.ClientSession:
-        for dead in [kept for kept in tuple(self._sessions) if kept.is_closed()]:
-            if gone := self._sessions.pop(dead, None):  # another thread may have been first
-                await gone[1].aclose()
-        if (meanwhile := self._open_in(loop)) is not None:  # by another task
-            return meanwhile
         # The proxy of the environment is looked up once, since aiohttp would do so with every request.
         host = self._url.host or ""
         is_direct = host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(host)
@@ -134,7 +125,10 @@ class Http:
         )
         closing = _closed_with_loop(session)
         await anext(closing)
-        self._sessions[loop] = session, closing
+        self._sessions[loop] = session, closing  # nothing above waits, so no other task was first
+        for dead in [kept for kept in tuple(self._sessions) if kept.is_closed()]:
+            if gone := self._sessions.pop(dead, None):  # another thread may have been first
+                await gone[1].aclose()
         return session
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:

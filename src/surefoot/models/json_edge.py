@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import cast
 
 import orjson
 
@@ -45,9 +44,10 @@ def whole(value: object) -> int:
 def read(raw: bytes | str) -> object:
     """Decode JSON; `None` when it is broken or torn."""
     try:
-        return cast("object", orjson.loads(raw))  # orjson promises nothing about the type, and neither do we
+        value: object = orjson.loads(raw)  # it promises nothing about the type, and neither do we
     except orjson.JSONDecodeError:
         return None
+    return value
 
 
 def decoded(raw: bytes) -> tuple[object, bool]:

@@ -153,15 +153,14 @@ def _encode(
                 *starmap(_part, files),
             ]
         return write({"role": role if message.role == "system" else "user", "content": content})
-    fields: Json = {"role": "assistant", "content": message.content}
     made: list[Json] = [
         {"id": id_of(one.id), "type": "function", "function": {"name": one.name, "arguments": wire.arguments_text(one)}}
         for one in message.calls
     ]
+    # an endpoint that refuses empty content refuses it everywhere
+    fields: Json = {"role": "assistant", "content": message.content or (null if made or null else "")}
     if made:
-        fields |= {"content": message.content or null, "tool_calls": made}
-    elif null:  # an endpoint that refuses empty content refuses it everywhere
-        fields["content"] = message.content or null
+        fields["tool_calls"] = made
     for kept in message.opaque:  # what its model has to get back
         at, item = whole(kept.get("position")), mapping(kept.get("item"))
         if kept.get("origin") != f"openai_chat {model}":
@@ -295,7 +294,7 @@ class ChatReply(wire.ReplyStream):
         self._told = reply
 
     def message(self, sent_bytes: int, settings: messages.ModelSettings) -> messages.ModelMessage:
-        if not (self._finish or self.is_over) or not (self._finish or self._text or self._calls or self._refusal):
+        if not self._finish and not (self.is_over and (self._text or self._calls or self._refusal)):
             raise ModelUnreachable("the stream ended before the reply was complete; retry")
         if self._finish in _BROKEN_OFF:
             raise ModelUnreachable(f"the server broke the reply off ({self._finish}); retry")
@@ -350,7 +349,8 @@ class ChatReply(wire.ReplyStream):
                 call = _GrowingCall(piece.get("index"))
                 self._calls.append(call)
             call.id = call.id or call_id
-            call.extra = mapping(piece.get("extra_content")) or call.extra
+            if extra := piece.get("extra_content"):
+                call.extra = mapping(extra) or call.extra
             if name and name != call.name:  # a name may come in pieces, and some servers repeat it with each
                 call.name += name
             if "arguments" not in function:

@@ -230,12 +230,13 @@ class CircuitBreaker(WrappedModel):
 
     async def send(self, request: messages.ModelRequest, emit: messages.Emit | None = None) -> messages.ModelMessage:
         """One reply. Raises `ModelUnreachable` when the circuit stays open for longer than the request can wait."""
-        until = None if request.deadline_s is None else self._clock() + request.deadline_s
+        started = self._clock()
+        until = None if request.deadline_s is None else started + request.deadline_s
         circuit = self.circuit
         opened = circuit.open_until
-        while circuit.is_blocked(self._clock()):
-            wait_s = circuit.wait_s(self._clock())
-            is_late = circuit.open_until != opened if until is None else self._clock() + wait_s >= until
+        while circuit.is_blocked(started):
+            wait_s = circuit.wait_s(started)
+            is_late = circuit.open_until != opened if until is None else started + wait_s >= until
             if is_late or not self.waits:
                 raise ModelUnreachable(
                     f"{self.name} failed {FAILURES} times within {WITHIN_S:g} s, at last with: {circuit.last_error}. "
@@ -243,10 +244,10 @@ class CircuitBreaker(WrappedModel):
                     retry_after_s=wait_s,
                 )
             await self._sleep(wait_s)
+            started = self._clock()
             if until is not None:
-                request = replace(request, deadline_s=until - self._clock())
-        started, is_probe = self._clock(), circuit.open_until is not None
-        if is_probe:
+                request = replace(request, deadline_s=until - started)
+        if is_probe := circuit.open_until is not None:
             circuit.is_probing = True
         try:
             message = await self.inner.send(request, emit)
