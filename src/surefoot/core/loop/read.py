@@ -233,8 +233,7 @@ def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
     form = form_in(state, state.speakers[think.role].mode)
     tools = offered_now(state, think, fit_of(state, think))
     # a tool that the profile hides is read like any other: the gate refuses it by name
-    is_hiding = bool(tools.tools) and len(tools_now(state).tools) < len(state.tools.tools)
-    if is_hiding or think.want == "reasoning":
+    if think.want == "reasoning" or (tools.tools and len(tools_now(state).tools) < len(state.tools.tools)):
         tools = state.tools
     others = tools
     if form == "native" and state.config.output_schema is not None:

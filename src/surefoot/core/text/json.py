@@ -73,13 +73,14 @@ def same_json(one: object, other: object) -> bool:
 
 def as_object(value: object) -> Mapping[str, object] | None:
     """The value as a JSON object, if it is one."""
-    is_object = isinstance(value, dict) or isinstance(value, Mapping)  # noqa: SIM101  # to ask for a dict is quick
-    return cast("Mapping[str, object]", value) if is_object else None  # JSON has text keys only
+    if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101  # to ask for a dict is quick
+        return value  # pyright: ignore[reportUnknownVariableType]  # JSON has text keys only
+    return None
 
 
 def as_list(value: object) -> list[object] | None:
     """The value as a JSON list, if it is one."""
-    return cast("list[object]", value) if isinstance(value, list) else None  # whatever its members are
+    return value if isinstance(value, list) else None  # pyright: ignore[reportUnknownVariableType]  # of anything
 
 
 def inner_of(value: object) -> Iterable[object]:

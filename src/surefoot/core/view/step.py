@@ -55,12 +55,7 @@ def tools_now(state: State) -> Catalogue:
 
 def without_pager(tools: Catalogue) -> Catalogue:
     """The tools but the pager, for as long as nothing was cut or folded; made once a catalogue."""
-
-    def left(all_: Catalogue) -> Catalogue:
-        others = tuple(tool for tool in all_.tools if tool.name != READ_RESULT)
-        return Catalogue(others) if len(others) < len(all_.tools) else all_
-
-    return tools.derived("without_pager", left)
+    return tools.derived("without_pager", lambda all_: subset(all_, tuple(n for n in all_.names if n != READ_RESULT)))
 
 
 def guidance(state: State) -> str:
@@ -258,10 +253,11 @@ def calls_of(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], Mappi
     ids: dict[str, None] = {}
 
     def wire_id(received: str, position: int) -> str:
-        is_free = received and received not in ids and received not in state.wire_ids
-        chosen = received if is_free else f"call_{event.step}_{position}"
-        while chosen in ids or chosen in state.wire_ids:
-            chosen += "_"
+        chosen = received
+        if not received or received in ids or received in state.wire_ids:
+            chosen = f"call_{event.step}_{position}"
+            while chosen in ids or chosen in state.wire_ids:
+                chosen += "_"
         ids[chosen] = None
         return chosen
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
 from typing import cast, get_args
 
 import orjson
@@ -318,8 +317,7 @@ def _as_text(state: State, turn: Turn, form: Form, level: int) -> tuple[ModelMes
         parts.append(note)
     if parts and form == "schema" and turn.role != THINKER and (reminder := _reminder(state, turn)):
         parts.append(reminder)
-    files = tuple(chain.from_iterable(_files(call, level) for call in calls))
-    told = ModelMessage("user", "\n\n".join(parts), files=files)
+    told = ModelMessage("user", "\n\n".join(parts), files=tuple(one for c in calls for one in _files(c, level)))
     return (said, told) if parts else (said,)
 
 
