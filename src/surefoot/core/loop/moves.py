@@ -111,7 +111,8 @@ def _planned(state: State, planning: Planning, under_way: frozenset[moves.Move])
 def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves.Move]) -> tuple[moves.Move, ...]:
     """What to start now while calls are open: the rows from the second to that of questions."""
     waiting = [c for c in still_open if not c.attempts or c.doubt == "not_done"]
-    interrupted, again = list[Call](), list[Call]()  # started, and nobody runs them: the process died in between
+    interrupted: list[Call] = []  # started, and nobody runs them: the process died in between
+    again: list[Call] = []
     if len(waiting) < len(still_open):
         ours = {move.call_id for move in under_way if isinstance(move, moves.Act | moves.Probe)}
         interrupted = [c for c in still_open if c.attempts and c.doubt != "not_done" and c.id not in ours]

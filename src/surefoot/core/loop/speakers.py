@@ -116,8 +116,10 @@ def in_vain(bad: Sequence[int]) -> str:
 
 def finished(turn: Turn) -> Completed | None:
     """The end that a finish tool gave."""
-    made = (c for c in turn.calls if c.spec is not None and c.spec.finish and c.result and not c.result.is_error)
-    return next((Completed(answer_of_finish(call.arguments)) for call in made), None)
+    for call in turn.calls:
+        if call.spec is not None and call.spec.finish and call.result and not call.result.is_error:
+            return Completed(answer_of_finish(call.arguments))
+    return None
 
 
 def give_up(state: State, role: str) -> Record | None:

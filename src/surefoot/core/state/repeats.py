@@ -170,8 +170,8 @@ def with_reply(state: State, made: Turn) -> State:
         state = _round_ended(state, made)
     if made.want != "any":
         return state
-    silences = ("fault", "empty", *(() if state.reasoner == "mono" else ("no_step",)))
-    if made.outcome in silences or (made.outcome == "calls" and not made.parsed.calls):
+    is_silent = not made.parsed.calls if made.outcome == "calls" else made.outcome in ("fault", "empty", "no_step")
+    if is_silent and not (made.outcome == "no_step" and state.reasoner == "mono"):
         return _traced(state, trail.silent(state.trail, state.seen - 1))
     return _not_silent(state) if state.trail.silent else state
 
@@ -200,17 +200,15 @@ def with_settled(state: State) -> State:
     if state.scope and state.running_step is not None and state.running_step.kind == "tool":
         return state  # it is over with its one call
     asked = [call for call in made.calls if call.fault is None]
-    is_blocked = False
-    for call in asked:
-        if call.rule == RULE:
-            is_blocked = True
-            step_id = step_of(call)
-            state = _decided(state, step_id, *denied(state.tried, config, step_id, number=state.seen - 1))
-    if any(call.result is not None and call.result.infrastructure for call in asked):
+    blocked = [call for call in asked if call.rule == RULE]
+    for step_id in map(step_of, blocked):
+        state = _decided(state, step_id, *denied(state.tried, config, step_id, number=state.seen - 1))
+    ended = [(call, call.result) for call in asked if call.result is not None]
+    if any(result.infrastructure for _, result in ended):
         return _not_silent(state) if state.trail.silent else state
-    ended = [_trail_entry(call, call.result) for call in asked if call.result is not None]
-    is_blocked = is_blocked and all(isinstance(call.decision, Deny) for call in asked)
-    return _traced(state, (trail.blocked if is_blocked else trail.turn)(state.trail, config, ended, state.seen - 1))
+    is_blocked = bool(blocked) and all(isinstance(call.decision, Deny) for call in asked)
+    calls = [_trail_entry(*one) for one in ended]
+    return _traced(state, (trail.blocked if is_blocked else trail.turn)(state.trail, config, calls, state.seen - 1))
 
 
 def with_result(state: State, call: Call, result: ToolResult) -> State:

@@ -25,6 +25,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain, repeat
+from operator import attrgetter
 from typing import cast
 from unicodedata import normalize
 
@@ -37,6 +38,7 @@ _LONGEST_MASKED = 64 * 1024
 _LONGEST_NAME = 80
 _DEEPEST = 64
 _FORMS = re.compile(r"[^\x00-\x7f]|\d[.eE]")  # what JSON may hold in several forms: accents, and floats
+_ASKED = attrgetter("asked")
 _MOST_SILENT = 5
 _SILENT: tuple[tuple[int, Verdict], ...] = ((_MOST_SILENT, "stop"), (3, "correct"))
 _POLLED: tuple[tuple[int, Verdict], ...] = ((30, "stop"), (20, "block"), (10, "correct"))
@@ -192,7 +194,11 @@ def round_ended(trail: Trail, instruction: str, calls: Iterable[SeenCall], repor
 
 def add(trail: Trail, config: StepIterationConfig, entry: Entry) -> Trail:
     """The trail with one more entry."""
-    streaks = [streak + 1 if entry.is_same(one) else 0 for one, streak in _periods(trail, config)]
+    latest = _latest(trail, config)
+    streaks = [0] * len(latest)
+    if entry.asked in map(_ASKED, latest):
+        before = zip(latest, chain(trail.streaks, repeat(0)), strict=False)
+        streaks = [streak + 1 if entry.is_same(one) else 0 for one, streak in before]
     return Trail((*trail.entries, entry)[-config.window :], tuple(streaks), rounds=trail.rounds)
 
 
@@ -221,8 +227,9 @@ def proposed(trail: Trail, config: StepIterationConfig, calls: Iterable[bytes]) 
     asked = proposal(calls)
     if not asked:
         return _silence((*trail.silent, 0)[-_MOST_SILENT:], "the run")
-    signs = _continued(trail, config, asked)
-    return max((sign for sign, _ in signs), key=lambda sign: sign.strictness) if signs else CONTINUE
+    if asked not in map(_ASKED, _latest(trail, config)):
+        return CONTINUE
+    return max((sign for sign, _ in _continued(trail, config, asked)), key=lambda sign: sign.strictness)
 
 
 def progress_note(sign: StepDecision) -> str:
@@ -256,18 +263,17 @@ def _signs(trail: Trail, config: StepIterationConfig, who: str, least: int) -> I
             yield _sign(trail, config, period, streak, who), period
 
 
-def _continued(trail: Trail, config: StepIterationConfig, asked: bytes) -> list[tuple[StepDecision, int]]:
+def _continued(trail: Trail, config: StepIterationConfig, asked: bytes) -> Iterator[tuple[StepDecision, int]]:
     """The sign that each period would give, and the period, if the next entry were the one that continues its block."""
-    return [
-        (_sign(trail, config, period, streak + 1, "the run", ahead=1), period)
-        for period, (entry, streak) in enumerate(_periods(trail, config), 1)
-        if entry.asked == asked
-    ]
+    for period, entry in enumerate(_latest(trail, config), 1):
+        if entry.asked == asked:
+            streak = trail.streaks[period - 1] if period <= len(trail.streaks) else 0
+            yield _sign(trail, config, period, streak + 1, "the run", ahead=1), period
 
 
-def _periods(trail: Trail, config: StepIterationConfig) -> Iterator[tuple[Entry, int]]:
-    """For each period from 1 the entry that a next one would be compared with, and the streak so far."""
-    return zip(trail.entries[: -config.max_period - 1 : -1], chain(trail.streaks, repeat(0)), strict=False)
+def _latest(trail: Trail, config: StepIterationConfig) -> tuple[Entry, ...]:
+    """The entries that a next one is compared with, one for each period from 1; newest first."""
+    return trail.entries[: -config.max_period - 1 : -1]
 
 
 def _sign(
