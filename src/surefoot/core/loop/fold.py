@@ -236,9 +236,10 @@ def _judged(state: State, event: events.CallJudged) -> State:
             changes["result"] = ToolResult(reason, kind, source="gate", trust="trusted")
         case Allow():
             state = changed(state, is_foreign=False) if event.by and state.is_foreign else state
-            call = next((c for c in state.calls if c.id == event.call_id), None)
-            if call and call.spec and call.spec.finish:  # a finish tool does nothing but say that it is over
-                changes["result"] = ToolResult("accepted", source="surefoot", trust="trusted")
+            for call in state.calls:
+                if call.id == event.call_id and call.spec is not None and call.spec.finish:
+                    # a finish tool does nothing but say that it is over
+                    changes["result"] = ToolResult("accepted", source="surefoot", trust="trusted")
         case Ask():
             pass
         case _:

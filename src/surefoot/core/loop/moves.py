@@ -110,15 +110,17 @@ def _planned(state: State, planning: Planning, under_way: frozenset[moves.Move])
 
 def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves.Move]) -> tuple[moves.Move, ...]:
     """What to start now while calls are open: the rows from the second to that of questions."""
-    waiting = [c for c in still_open if not c.attempts or c.doubt == "not_done"]
+    waiting: list[Call] = []
     interrupted: list[Call] = []  # started, and nobody runs them: the process died in between
-    again: list[Call] = []
-    if len(waiting) < len(still_open):
-        ours = {move.call_id for move in under_way if isinstance(move, moves.Act | moves.Probe)}
-        interrupted = [c for c in still_open if c.attempts and c.doubt != "not_done" and c.id not in ours]
-        if not waiting and not interrupted:
-            return ()  # all of them run
-        again = [c for c in interrupted if c.may_run_again]
+    ours = {move.call_id for move in under_way if isinstance(move, moves.Act | moves.Probe)} if under_way else ()
+    for call in still_open:
+        if not call.attempts or call.doubt == "not_done":
+            waiting.append(call)
+        elif call.id not in ours:
+            interrupted.append(call)
+    if not waiting and not interrupted:
+        return ()  # all of them run
+    again = [c for c in interrupted if c.may_run_again] if interrupted else []
     if decided := again + [c for c in waiting if c.decision is not None]:
         has_gate, named = state.gate is not None, set[str]()
         checks = (judge.profile, judge.digest_mismatch, judge.refused_since) if has_gate else (judge.profile,)
