@@ -79,9 +79,8 @@ class ModelService(Held):
     ) -> None:
         """Raises `UsageError` for what cannot work; nothing is sent or opened yet."""
         if (guard := checked_config(config).guard) is not None and guard.mode != "off":
-            raise UsageError(
-                "a guard judges by a user's words, and a model service has no task: give the guard to an `Agent`"
-            )
+            told = "a guard judges by a user's words, and a model service has no task"
+            raise UsageError(f"{told}: give the guard to an `Agent`")
         resolved = resolve(model, settings=settings) if isinstance(model, str) else model
         self.settings = cast("ModelSettings", of_type(ModelSettings)("settings", settings))
         self.config = config

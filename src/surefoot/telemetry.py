@@ -194,9 +194,8 @@ class Live:
         live.end(self._ns(span.end_s))
         self._begun.pop(span.span_id, None)
         if self._figures is not None:
-            self._figures.take(
-                replace(span, start_s=max(span.start_s, self._since))
-            )  # what came before is told already
+            since_s = max(span.start_s, self._since)  # what came before is told already
+            self._figures.take(replace(span, start_s=since_s))
 
     def _start(self, span: SpanRecord) -> Span:
         trace, around = self._trace, self._begun.get(span.parent_id)

@@ -143,7 +143,7 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
     key = context.idempotency_key
     try:
         with line:
-            result = await within(after_left(key, work), limit_s, state.config.tool_grace_s, call.name, key)
+            result = await within(partial(after_left, key, work), limit_s, state.config.tool_grace_s, call.name, key)
     except TimeoutError as late:
         has_begun = not (is_function and line.ended_waiting)
         is_doubtful = has_begun and not call.spec.may_repeat
@@ -216,7 +216,7 @@ async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:
     context = context_of(state, call, limit_s, line)
     try:
         with line:
-            asked = after_left(context.idempotency_key, partial(tool.probe, own_arguments(call), context))
+            asked = partial(after_left, context.idempotency_key, partial(tool.probe, own_arguments(call), context))
             found = await within(asked, limit_s, state.config.tool_grace_s, f"the probe of {call.name}")
     except BaseException as error:  # a probe is the user's code: whatever it raises, it could not tell
         if is_stopping(error):

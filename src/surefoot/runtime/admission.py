@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
-from functools import cached_property
 
 from surefoot.telemetry import figure
 from surefoot.types.errors import ConfigError
@@ -43,11 +42,7 @@ class _Place:
 
     def __init__(self, doors: _Doors) -> None:
         self._doors = doors
-        self.is_held = False
-
-    @cached_property
-    def inside(self) -> _Doors:
-        return _Doors(MOST_INSIDE)
+        self.is_held, self.inside = False, _Doors(MOST_INSIDE)
 
     async def __aenter__(self) -> None:
         outer = _PLACE.get()

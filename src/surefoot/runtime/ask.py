@@ -91,11 +91,8 @@ def stage_templates(guard: GuardConfig | None) -> dict[str, str]:
         return {}
     anchor = (CONSTRAINTS, SKETCH) if guard.anchor == "model" else ()
     names = (*anchor, *((SANITISE,) if guard.sanitise == "model" else ()), *((JUDGE,) if guard.judge else ()))
-    names += (
-        (HYPOTHESES, COMMIT, RECOMMENDED, RECOMMENDED_WORDS, RECOMMENDED_THOUGHT, CLOSED, ISOLATED)
-        if guard.speculate
-        else ()
-    )
+    if guard.speculate:
+        names += (HYPOTHESES, COMMIT, RECOMMENDED, RECOMMENDED_WORDS, RECOMMENDED_THOUGHT, CLOSED, ISOLATED)
     return {name: template(name) for name in names}
 
 

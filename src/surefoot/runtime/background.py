@@ -162,10 +162,8 @@ def background_loop() -> asyncio.AbstractEventLoop:
             _LOOPS[process] = loop = asyncio.new_event_loop()
 
             def serve() -> None:
-                while True:
-                    with suppress(
-                        SystemExit, KeyboardInterrupt
-                    ):  # raised by somebody's model: its caller gets them too
+                while True:  # what somebody's model raises its caller gets, too
+                    with suppress(SystemExit, KeyboardInterrupt):
                         loop.run_forever()
 
             threading.Thread(target=serve, name="surefoot-loop", daemon=True).start()

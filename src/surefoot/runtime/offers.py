@@ -68,9 +68,8 @@ def catalogue_of(tools: Mapping[str, Tool], declared: Mapping[str, Declared] = _
     named = [s if (s := one.spec).name == name else replace(s, name=name) for name, one in tools.items()]
     for spec in named:
         if not spec.server and (unknown := _lacking(spec, (*spec.roles, *spec.sensitive))):
-            told = (
-                f"tool {spec.name!r} has no such parameter, only {', '.join(sorted(_names_in(spec.parameters) or ()))}"
-            )
+            known = ", ".join(sorted(_names_in(spec.parameters) or ()))
+            told = f"tool {spec.name!r} has no such parameter, only {known}"
             raise ConfigError("roles" if unknown in spec.roles else "sensitive", unknown, told)
     return Catalogue((*(as_declared(s, declared) for s in named), pager_spec()) if named else ())
 
@@ -174,19 +173,17 @@ def selection(catalogue: Catalogue, config: LoopConfig, pinned: Pinned = NOTHING
         return ()
     stages: dict[ProfileStage, Mapping[str, str]] = {"pin": pinned.hidden, "lookalike": hidden}
     dropped: tuple[Dropped, ...] = tuple((name, at, why) for at, found in stages.items() for name, why in found.items())
-    return (
-        replace(
-            told,
-            visible=tuple(name for name in told.visible if name not in hidden),
-            counts={**told.counts, **{at: len(found) for at, found in stages.items() if found}},
-            warnings=(*misnamed, *(f"{name} is hidden: {why}" for name, _, why in dropped), *told.warnings)[
-                :MOST_WARNINGS
-            ],
-            dropped=(*dropped, *told.dropped)[:MOST_DROPS],
-            doubted=doubted,
-            pinned=pinned.first,
-        ),
+    warnings = (*misnamed, *(f"{name} is hidden: {why}" for name, _, why in dropped), *told.warnings)
+    judged = replace(
+        told,
+        visible=tuple(name for name in told.visible if name not in hidden),
+        counts={**told.counts, **{at: len(found) for at, found in stages.items() if found}},
+        warnings=warnings[:MOST_WARNINGS],
+        dropped=(*dropped, *told.dropped)[:MOST_DROPS],
+        doubted=doubted,
+        pinned=pinned.first,
     )
+    return (judged,)
 
 
 def selected_anew(state: State, config: LoopConfig | None) -> tuple[Event, ...]:

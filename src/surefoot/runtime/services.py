@@ -182,9 +182,8 @@ class RunServices:
             kept = self._kept[key] = _Kept.begin(key, cast("Callable[[], object]", value))
         outcome = await asyncio.shield(kept.made)  # shielded: one call that gives up leaves it to the others
         if isinstance(outcome, _NotMade):
-            raise ToolFailed(
-                f"a service of this tool could not be made: {outcome.kind}", infrastructure=outcome.infrastructure
-            )
+            told = f"a service of this tool could not be made: {outcome.kind}"
+            raise ToolFailed(told, infrastructure=outcome.infrastructure)
         return outcome
 
 

@@ -110,16 +110,14 @@ async def first_events(  # noqa: PLR0917  # what a run is made of
     cast, prompts, instructions, reasoner, config = recipe
     tools = offered.catalogue
     intent: tuple[Event, ...] = ()
-    plan: tuple[Event, ...] = ()
     if asked.steps or reasoner == "plan":
         prompts, config = {**prompts, **step_templates(asked, reasoner)}, bounded(config, reasoner)
-        plan = plan_given(asked, reasoner, tools)
     if config.guard is not None:
         prompts, intent = {**prompts, **stage_templates(config.guard)}, await anchor(asked.text, config, before, over)
     how = (run_id, asked, cast.speakers, tools, prompts, instructions, reasoner, config, VERSION)
     outer, names = over.outer if over is not None else None, (named.agent, named.recipe, named.labels, named.request)
     started = RunStarted(*how, before.run_id, at_hash, outer, *names)
-    return (started, *intent, *offered.selected, *cast.remembered(ROLES[reasoner]), *plan)
+    return (started, *intent, *offered.selected, *cast.remembered(ROLES[reasoner]), *plan_given(asked, reasoner, tools))
 
 
 async def next_records(

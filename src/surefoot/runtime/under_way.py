@@ -89,13 +89,11 @@ class UnderWay:
         self._woken = asyncio.Event()  # a move has ended, or somebody speaks
         self._effects: set[Move] = set()  # what must not be made twice, so what came of it is written at once
         self._turned_s = time.monotonic()
-        self._has_words = False
-        self._are_held_back = False
         self._alone: State | None = None  # the state in which the only move is made here
         self._hearing: asyncio.Task[None] | None = None
         self._owed: list[Event] = []  # what has happened, and goes on record with what comes next
         self._said: list[Event] = []
-        self._is_over = self._is_cut_off = False
+        self._has_words = self._are_held_back = self._is_over = self._is_cut_off = False
 
     async def __aenter__(self) -> UnderWay:
         await self._tasks.__aenter__()
@@ -158,9 +156,9 @@ class UnderWay:
 
     async def next_events(self, state: State) -> Sequence[Event]:
         """What the next move to end brought, what else has ended by then, or what somebody says."""
-        if state.ending is not None:  # somebody has ended it
+        if state.ending is not None:  # somebody has ended it: what comes of these moves is nobody's any more
             await self._cut_off()
-            self._forget()
+            self.moves, self._effects, self._ended = frozenset(), set(), []
             self._waiting.clear()
             return ()
         if self._owed:
@@ -213,7 +211,7 @@ class UnderWay:
         await self._hearing
         self._hearing = None
         if self._is_over:
-            self._forget()
+            self.moves, self._effects, self._ended = frozenset(), set(), []
         if self._is_cut_off:  # by a word, whether or not the move has let that through
             self._task.uncancel()
         said, self._said = self._said, []
@@ -280,10 +278,6 @@ class UnderWay:
             except asyncio.CancelledError:
                 is_again = True
 
-    def _forget(self) -> None:
-        """The run is over: what comes of its moves is nobody's any more."""
-        self.moves, self._effects, self._ended = frozenset(), set(), []
-
     async def _recorded(self) -> Sequence[Event]:
         """What the moves have brought that have ended, owed to the journal; that of effects is written at once."""
         ended, self._ended = self._ended, []
@@ -294,10 +288,9 @@ class UnderWay:
             events += brought
         self.moves -= made
         self._owed += events
-        if not self._effects.isdisjoint(made):
-            if events:
-                await self._append("written")
-            self._effects -= made
+        if events and not self._effects.isdisjoint(made):
+            await self._append("written")
+        self._effects -= made
         return events
 
     async def _append(self, wanted: Durability = "soon", heard: Sequence[Posted] = ()) -> None:

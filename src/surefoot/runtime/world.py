@@ -122,9 +122,8 @@ class World:
                     told = "reasoning step %s violated at try %d%s: %d calls refused, of %r"
                     _GATE_LOG.warning(told, step_id, attempt, seen, len(tools), tuple(dict.fromkeys(tools)))
                 case ReasoningStepViolated(step_id, attempt, reason):
-                    _GATE_LOG.warning(
-                        "reasoning step %s: the reply of try %d cannot be used: %s", step_id, attempt, reason
-                    )
+                    told = "reasoning step %s: the reply of try %d cannot be used: %s"
+                    _GATE_LOG.warning(told, step_id, attempt, reason)
                 case StepSkipped(step_id, reason, by):
                     _GATE_LOG.info("step %s skipped by %s: %r", step_id, by, reason)
                 case HypothesesMade(tree, dropped):

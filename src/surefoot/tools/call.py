@@ -98,9 +98,8 @@ async def called_within(fn: Callable[..., object], keywords: Mapping[str, object
         return await value_of(fn(**keywords))
     finally:
         took_s = loop.time() - since_s
-        if (
-            took_s > limit_s and (task := asyncio.current_task()) and not task.cancelling()
-        ):  # else it would have been cancelled by now
+        task = asyncio.current_task() if took_s > limit_s else None
+        if task is not None and not task.cancelling():  # else it would have been cancelled by now
             _LOG.warning(
                 "%s held up the event loop for %.1f s, past its limit of %g s, and with it all runs of this process: "
                 "make it a plain `def`, which runs in a thread, or await what takes long",
@@ -136,10 +135,8 @@ async def retry(
     until = clock() + limit_s
     for tried in range(MOST_RETRIES):
         result = await call()
-        if not result.infrastructure:
-            return result
         wait_s = FIRST_WAIT_S * 2**tried if result.retry_after_s is None else result.retry_after_s
-        if clock() + wait_s >= until:
+        if not result.infrastructure or clock() + wait_s >= until:
             return result
         await sleep(wait_s)
     return await call()
@@ -310,17 +307,12 @@ def goes_on(key: str, task: asyncio.Task[object]) -> None:
     task.add_done_callback(attempt.follow)
 
 
-def after_left(key: str, work: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[object]]:
-    """The work; where a task was left with the call of that key, what that gives in the end, if anything."""
-    if not _RUNNING or (attempt := _running(_ANY, key)) is None:
-        return work
-
-    async def given() -> object:
+async def after_left(key: str, work: Callable[[], Awaitable[object]]) -> object:
+    """What a task gives in the end that was left with the call of that key; without one, what `work` gives."""
+    if _RUNNING and (attempt := _running(_ANY, key)) is not None:
         with contextlib.suppress(NotBegun):
             return await awaited(attempt)
-        return await work()
-
-    return given
+    return await work()
 
 
 class _Left(Future[object]):

@@ -166,12 +166,9 @@ class FunctionTool(Generic[P, R]):
 
     def threads(self, context: ToolCallContext) -> tuple[Future[object], ...]:
         """What still runs in threads for that call and uses services of its run: its function, or its probe."""
-        key = context.idempotency_key
-        found: list[Future[object] | None] = []
-        if self._contract is not None and not ALWAYS_KNOWN.issuperset(self._contract.services.values()):
-            found.append(self._attempts.running(key))
-        if self._probe is not None:
-            found.append(self._probes.running(key))
+        key, contract = context.idempotency_key, self._contract
+        uses_some = contract is not None and not ALWAYS_KNOWN.issuperset(contract.services.values())
+        found = (self._attempts.running(key) if uses_some else None, self._probes.running(key) if self._probe else None)
         return tuple(filter(None, found))
 
     async def _result_of_running(self, context: ToolCallContext) -> ToolResult | None:
@@ -302,9 +299,7 @@ def _keywords(arguments: Mapping[str, object], contract: _Contract) -> dict[str,
     for name, convert in contract.converters:
         if name in keywords:
             keywords[name] = convert(keywords[name])
-    for name in contract.nulls:
-        keywords[name] = None
-    return keywords
+    return keywords | dict.fromkeys(contract.nulls)
 
 
 async def _provided(wanted: Iterable[tuple[str, ServiceKey]], context: ToolCallContext) -> dict[str, object]:

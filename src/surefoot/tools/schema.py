@@ -233,9 +233,7 @@ def _fill(
     from pydantic import TypeAdapter  # noqa: PLC0415  # loaded with the adapters
 
     try:
-        schemas, shared = TypeAdapter.json_schemas(
-            [(name, "validation", adapter) for name, adapter in adapters.items()]
-        )
+        schemas, shared = TypeAdapter.json_schemas([(name, "validation", one) for name, one in adapters.items()])
     except Exception as error:  # as in `_adapter`
         name = next(iter(adapters))
         raise UsageError(_no_schema(tool_name, ", ".join(adapters), adapters[name], error)) from error

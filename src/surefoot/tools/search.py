@@ -188,9 +188,8 @@ def _texts(workspace: Workspace, place: Place) -> Generator[tuple[str, bytes, in
                 yield place.shown, *read_in(parent, place.parts[-1])
                 return
     with workspace.folder(place, place.parts) as folder:
-        for inner, shown, entry in workspace.walk(
-            folder, "" if place.shown == "." else f"{place.shown}/", but=_SKIPPED
-        ):
+        above = "" if place.shown == "." else f"{place.shown}/"
+        for inner, shown, entry in workspace.walk(folder, above, but=_SKIPPED):
             if entry.kind == "file":
                 with suppress(OSError):  # removed, replaced or closed to us meanwhile: no reason to find nothing else
                     yield shown, *read_in(inner, entry.name)

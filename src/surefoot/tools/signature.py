@@ -91,9 +91,8 @@ def read_signature(fn: Callable[..., object], tool_name: str, *, needs_types: bo
     try:
         signature = inspect.signature(fn)
     except (ValueError, TypeError) as error:
-        raise UsageError(
-            f"tool {tool_name!r}: its signature cannot be read; wrap it in a function with types"
-        ) from error
+        told = "its signature cannot be read; wrap it in a function with types"
+        raise UsageError(f"tool {tool_name!r}: {told}") from error
     filled = fn.keywords if isinstance(fn, functools.partial) else {}
     found: list[Parameter] = []
     for name, parameter in signature.parameters.items():
