@@ -61,6 +61,8 @@ def _apply(state: State, event: events.Event) -> State:
         case events.CallEnded(inner=inner):
             state = ledger.with_inner(state, event.call_id, inner) if inner is not None else state
             return _with_result(state, event.call_id, event.result)
+        case events.RunEnded(ending):
+            return changed(state, ending=ending)
         case events.IntentAnchored() | events.ValuesEndorsed():
             return ledger.hear(state, event)
         case CallPaused(call_id, inner):
@@ -100,8 +102,6 @@ def _apply(state: State, event: events.Event) -> State:
             return ledger.with_stage(state, event)
         case OfTree():
             return ledger.with_tree(state, event)
-        case events.RunEnded(ending):
-            return changed(state, ending=ending)
         case _:
             assert_never(event)
 
@@ -205,12 +205,12 @@ def _replied(state: State, event: events.ModelReplied) -> State:
     speaker = state.speakers[event.role]
     fit = fit_of(state, Think(event.step, event.role, event.want))
     told = guidance(state) if state.plan or state.gate else ""
-    step, called = state.running_step, state.used_tools
+    step = state.running_step
     speakers = {**state.speakers, event.role: after_reply(speaker, event, outcome, fit)}
     left = rounds_to_tell(changed(state, speakers=speakers), event.role) if state.reasoner in ROUNDED else 0
     step_id = step.step_id if step is not None else ""
     said = (event.step, event.message, event.parsed, event.mode, event.want, event.role)
-    turn = Turn(*said, outcome, calls, left, step_id=step_id, guidance=told, called=called)
+    turn = Turn(*said, outcome, calls, left, step_id=step_id, guidance=told, called=state.used_tools)
     state = changed(
         state,
         done=state.turns,

@@ -122,13 +122,12 @@ def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves
         return ()  # all of them run
     again = [c for c in interrupted if c.may_run_again] if interrupted else []
     if decided := again + [c for c in waiting if c.decision is not None]:
-        has_gate, named = state.gate is not None, set[str]()
-        checks = (judge.profile, judge.digest_mismatch, judge.refused_since) if has_gate else (judge.profile,)
+        named = {c.name: c.id for c in reversed(decided)} if state.gate is None else {}  # the profile asks for no more
+        checks = (judge.profile,) if named else (judge.profile, judge.digest_mismatch, judge.refused_since)
         for call in decided:
-            for check in checks if has_gate or call.name not in named else ():  # the profile asks for no more
+            for check in checks if named.get(call.name, call.id) == call.id else ():
                 if (refusal := check(state, call)) is not ALLOWED:
                     return (_judged(state, call.id, refusal, check.__name__),)
-            named.add(call.name)
     if again:
         return tuple(moves.Act(c.id) for c in again)
     if interrupted:
@@ -223,8 +222,8 @@ def _verdict(state: State, call: Call) -> moves.Record | moves.Ask:
         if isinstance(decision, Deny):
             return _judged(state, call.id, decision, rule, grounds)
         return _judged(state, call.id, sign, RULE)
-    may_run = judge.failed_before(state, call) is ALLOWED
-    if may_run and tools_now(state).get(call.name) is not None and (known := answered_by(state, call)):
+    known = answered_by(state, call)
+    if known and judge.failed_before(state, call) is ALLOWED and tools_now(state).get(call.name) is not None:
         return moves.Record((CallReused(call.id, known),))
     if state.gate is not None and judge.is_unheard(state, call):
         return moves.Ask("judge", call.id)
