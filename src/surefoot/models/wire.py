@@ -378,9 +378,9 @@ def usage_of(told: Json, settings: ModelSettings) -> Usage | None:
     if details_out:
         thought = mapping(details_out)
         thinking = whole(thought.get("reasoning_tokens")) or whole(thought.get("thinking_tokens"))
-    cost = told.get("cost")
-    dollars = float(cost) if isinstance(cost, int | float) else None
-    return settings.priced(Usage(used_in, used_out, cached, thinking, dollars))
+    if (cost := told.get("cost")) is not None:
+        cost = float(cost) if isinstance(cost, int | float) else None
+    return settings.priced(Usage(used_in, used_out, cached, thinking, cost))
 
 
 def arguments_of(value: object) -> str | Json:

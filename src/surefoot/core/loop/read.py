@@ -6,9 +6,10 @@ Source: spec/react.md, sections 5, 7 and 13.5; spec/reasoners.md, sections 3 and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import orjson
@@ -27,7 +28,7 @@ from surefoot.core.view.observations import Form, form_in
 from surefoot.core.view.request import held_to, must_deliver, offered_now
 from surefoot.core.view.shape import finished, shape_faults, without_answer
 from surefoot.core.view.step import branch_of_words, guidance, tools_now
-from surefoot.types.messages import ModelMessage, NativeCall
+from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Think
 from surefoot.types.reply import Fault, Parsed, ReplyWarning
 from surefoot.types.tools import Catalogue
@@ -51,7 +52,7 @@ def read_words(
     never the answer; but words that only speak of one are, once the model was asked. Source: spec/react.md, sections 5,
     9 and 13.5; docs/how-it-works.md.
     """
-    parsed = read(message.content, "native")
+    parsed = read(message.content, dialect="native")
     if parsed.error is not None and not parsed.errors:
         return parsed
     has_calls = bool(parsed.calls or parsed.errors)
@@ -201,7 +202,7 @@ def _answer(message: ModelMessage, parsed: Parsed, read: Callable[..., Parsed]) 
         parsed = Parsed(content=content or None, error=empty, warnings=parsed.warnings, format="native")
     if DELIVERABLE in content or _ANSWER.search(content) is None:
         return parsed
-    step = read(content, "react")
+    step = read(content, dialect="react")
     if step.format != "react" or (step.final is None and (step.error is None or step.error.kind != "empty_final")):
         return parsed
     first = _LABEL.search(content)
@@ -238,22 +239,13 @@ def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
     others = tools
     if form == "native" and state.config.output_schema is not None:
         tools = held_to(state, think, tools)[1]
-
-    def read(text: str, dialect: str, calls: Sequence[NativeCall] = ()) -> Parsed:
-        return parse(
-            text,
-            tools,
-            dialect=dialect,
-            tool_calls=calls,
-            finish_reason=message.finish_reason,
-            repair=state.config.repair,
-            injected=tools.injected,
-        )
-
+    read = partial(
+        parse, tools=tools, finish_reason=message.finish_reason, repair=state.config.repair, injected=tools.injected
+    )
     if form == "native" and not message.calls:
         parsed = read_words(state, think, message, tools, read)
     else:
-        parsed = read(message.content, _DIALECTS[form], message.calls)
+        parsed = read(message.content, dialect=_DIALECTS[form], tool_calls=message.calls)
     if tools is not others:
         parsed = finished(parsed, message)
     if form != "native" and think.want == "any" and parsed.error is not None and parsed.error.kind == "no_step":

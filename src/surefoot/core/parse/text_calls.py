@@ -23,7 +23,7 @@ from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Parsed, ReplyWarning
 from surefoot.types.tools import Catalogue, ToolSpec
 
-Read = Callable[[str, str], Parsed]
+Read = Callable[..., Parsed]  # of a text, with its `dialect` by name
 """Reads a text in a dialect, with the tools and settings of the run."""
 
 AMONG_WORDS = "it stands among other words"
@@ -124,7 +124,7 @@ def _is_fenced(text: str, at: int) -> bool:
 
 def _decoded(before: str, body: str, read: Read, offered: Offered, held: HeldText) -> TextCall | None:
     """The call that a block is, or holds."""
-    parsed = read(body, "react")
+    parsed = read(body, dialect="react")
     if tool := _tool_of(parsed, offered, held, body):
         content = "" if parsed.content == body else parsed.content or ""  # all of it, where nothing could be read
         start = body.find(content) + len(content) if content.strip() else 0
@@ -153,7 +153,7 @@ def _decoded(before: str, body: str, read: Read, offered: Offered, held: HeldTex
     listed = f"[{_BETWEEN.sub('), ', whole.rstrip('; '))}]" if whole.endswith((")", ";")) else ""
     fenced = f"```json\n{whole}\n```" if whole.startswith("[") else ""  # a list of steps is read in a fence alone
     for inner in (wrapped["inner"] if wrapped else "", listed, fenced):
-        parsed = read(inner, "react") if inner else Parsed()
+        parsed = read(inner, dialect="react") if inner else Parsed()
         if (tool := _tool_of(parsed, offered, held, inner)) and all(one.name for one in parsed.errors):
             standing = "last" if _WORD.search(before) else "alone"
             return TextCall(tool, whole, standing, parsed)

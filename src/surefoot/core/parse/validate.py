@@ -127,6 +127,7 @@ _BOOLEANS = {"true": True, "false": False, "True": True, "False": False}
 
 
 _TOO_COMPLEX = FieldError("", "cannot be checked: the tool's schema is too complex")
+_SCALARS = (str, int)
 _TOO_DEEP = FieldError("", "nested too deeply to be checked")
 
 
@@ -299,9 +300,9 @@ class _Coercion:
 
 def _holds_whole_float(value: object) -> bool:
     """Whether a number such as 3.0 stands anywhere; the library takes it for an integer, a tool may not."""
-    if isinstance(value, str | int):
-        return False
-    return value.is_integer() if isinstance(value, float) else any(map(_holds_whole_float, inner_of(value)))
+    if isinstance(value, float):
+        return value.is_integer()
+    return not isinstance(value, _SCALARS) and any(map(_holds_whole_float, inner_of(value)))
 
 
 def _with_integers(value: object, schema: object, root: Schema, place: Place, coerced: list[Place]) -> object:
