@@ -48,7 +48,8 @@ _TAGS = (
     "arg_value|invoke|function_calls|function_results|minimax:tool_call|" + "|".join(REASONING_TAGS)
 )
 _CONTROL = late(
-    rf"<(?=[|｜]|/?(?:s|eos|bos|pad|unk)>|/?(?:start|end)_of_turn>|/?(?:{_TAGS})[\s>/]|/?(?:function|parameter)[\s=>])"
+    r"<(?=[|｜]|(?:tool_call|tool_response|channel|turn)\|>|/?(?:s|eos|bos|pad|unk)>|/?(?:start|end)_(?:of_turn|function_call)>"
+    rf"|escape>|/?(?:{_TAGS})[\s>/]|/?(?:function|parameter)[\s=>])"
     r"|\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\])",
     re.IGNORECASE,
 )

@@ -130,12 +130,13 @@ def stop_sequences(labels: Labels = DEFAULT_LABELS) -> tuple[str, ...]:
 
 FamilyName = Literal[
     "hermes", "qwen3_xml", "glm45", "mistral", "llama3_json", "pythonic", "deepseek_v3", "deepseek_v31",
-    "deepseek_v32_dsml", "invoke", "kimi_k2", "harmony", "tags", "fenced_json",
+    "deepseek_v32_dsml", "invoke", "kimi_k2", "harmony", "gemma", "tags", "fenced_json",
 ]  # fmt: skip
 
 TOOL_CALL, TOOL_CALL_END = "<tool_call>", "</tool_call>"
 FUNCTION = "<function="
 FUNCTION_CALL, FUNCTION_CALL_END = "<function_call>", "</function_call>"
+TOOL_CODE = "```tool_code"
 V3_SEPARATOR = "function<｜tool▁sep｜>"
 V3_CALL = "<｜tool▁call▁begin｜>"
 
@@ -145,6 +146,8 @@ _MOST_DOUBLED = 2
 _GLM_NAME = re.compile(r"(?P<name>[\w.:-]{1,200}+)(?=\s*+(?:<arg_key>|</tool_call>)|(?P<end>\s*+\Z))")
 _QWEN_NAME = re.compile(r"<function=[^<>\s]{1,200}+")
 _INVOKE = re.compile(r"<invoke\s++name=[^<>]{1,200}+>\s*+(?:<parameter\s|</invoke>)")
+_PYTHON = re.compile(r"\s*+(?:print\(|\[)?\s*+[^\W\d](?:[\w.]|\\_)*+\(")
+_GEMMA = re.compile(r"\s*+call:\s*+[\w.-]{1,200}+\s*+(?:[{<]|\Z)")
 _QWEN_BODY = re.compile(r"\s*+>?\s*+(?:<parameter=|\{|</function>|</tool_call>|\Z)")
 
 
@@ -192,7 +195,19 @@ def function_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
 def invoke_family(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row
     """What an `invoke` element at `at`, or a tag around some, opens; None if it is only mentioned."""
     inside = at if text.startswith("<invoke", at) else skip_blanks(text, text.index(">", at) + 1)
+    if text.startswith("<function_calls>", at) and _PYTHON.match(text, inside):
+        return "pythonic"
     return "invoke" if _INVOKE.match(text, inside) else None
+
+
+def tool_code_family(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row
+    """What a fence of `tool_code` at `at` opens; None if no call follows."""
+    return "pythonic" if _PYTHON.match(text, at + len(TOOL_CODE)) else None
+
+
+def gemma_family(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row
+    """What the token at `at` opens; None if no call follows: the words of others are like it."""
+    return "gemma" if _GEMMA.match(text, text.index(">", at) + 1) else None
 
 
 def _deepseek(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row
@@ -207,6 +222,10 @@ MARKERS: dict[str, FamilyName | Callable[[str, int, Seeker], FamilyName | None]]
     "[TOOL_CALLS]": "mistral",
     "<|python_tag|>": "llama3_json",
     "<|python_start|>": "pythonic",
+    "<|tool_call_start|>": "pythonic",
+    TOOL_CODE: tool_code_family,
+    "<|tool_call>": gemma_family,
+    "<start_function_call>": gemma_family,
     "<｜tool▁calls▁begin｜>": _deepseek,
     V3_CALL: _deepseek,
     "<｜DSML｜function_calls>": "deepseek_v32_dsml",

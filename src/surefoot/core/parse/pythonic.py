@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from surefoot.core.parse.calls import Draft, Found, Reading
 from surefoot.core.parse.json_calls import PYTHON_TAG, read_python_tag
+from surefoot.core.parse.marks import TOOL_CODE
 from surefoot.core.parse.objects import LITERALS, read
 from surefoot.core.parse.scan import MOST_CALLS, MOST_NESTED, NotJsonError, skip_blanks
 from surefoot.core.parse.toolset import without_escapes
@@ -21,7 +22,9 @@ from surefoot.core.text.json import as_list
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, ReplyWarning
 
-START, END = "<|python_start|>", "<|python_end|>"
+TOKENS = {"<|python_start|>": "<|python_end|>", "<|tool_call_start|>": "<|tool_call_end|>"}
+FRAMES = {"<function_calls>": "</function_calls>", TOOL_CODE: "```"}
+_PRINTED = re.compile(r"(?m)^[ \t]*+print\((.*)\)[ \t;]*$")
 
 _MOST_SKIMS = 10
 """Broken calls whose end may be looked for by their brackets without being found; each costs time."""
@@ -59,18 +62,23 @@ _IN_LINES = _Shape(
 )
 
 
-def read_python_start(text: str, start: int, reading: Reading) -> Found:
-    """The calls between `<|python_start|>` and `<|python_end|>`; the text around them is the content."""
-    inner, closed, after = text[start + len(START) :].partition(END)
+def read_python_start(text: str, start: int, reading: Reading) -> Found | None:
+    """The calls between two tokens, or of offered tools between two tags; the text around them is the content."""
+    opener, closer = next(pair for pair in (TOKENS | FRAMES).items() if text.startswith(pair[0], start))
+    inner, closed, after = text[start + len(opener) :].partition(closer)
     has_end = bool(closed)
-    if inner.lstrip().startswith("{"):
+    if opener in FRAMES:
+        found = read_bare_pythonic(_PRINTED.sub(r"\1", inner), reading)
+        if found is None:
+            return None
+    elif inner.lstrip().startswith(("{", "[{")):
         found = read_python_tag(inner, -len(PYTHON_TAG), reading)
         found = replace(found, format="pythonic")
     elif inner.strip():
         found = _Calls(inner, reading, _LISTED, has_end=has_end).read()
     else:
         kind = "empty" if has_end or not reading.cut else "truncated"
-        found = Found("pythonic", (Draft(fault=Fault(kind, f"nothing follows {START}")),))
+        found = Found("pythonic", (Draft(fault=Fault(kind, f"nothing follows {opener}")),))
     warnings: set[ReplyWarning] = set(found.warnings)
     if not has_end:
         warnings.add("unclosed_tag")

@@ -30,7 +30,7 @@ from surefoot.core.parse.scan import MOST_CALLS, HeldText, whole_fence
 from surefoot.core.parse.steps import read_schema
 from surefoot.core.parse.stream import Visible, visible, without_leaked_tokens
 from surefoot.core.parse.tags import found_in_tags, read_tool_calls
-from surefoot.core.parse.tokens import DSML, INVOKE, read_harmony, read_invokes, read_section
+from surefoot.core.parse.tokens import DSML, INVOKE, read_gemma, read_harmony, read_invokes, read_section
 from surefoot.core.parse.toolset import offered_of, plain_name
 from surefoot.core.text import object_schema
 from surefoot.types.messages import NativeCall
@@ -56,6 +56,7 @@ FAMILIES: dict[FamilyName, Callable[[str, int, Reading], Found | None]] = {
     "invoke": partial(read_invokes, form=INVOKE),
     "kimi_k2": partial(read_section, family="kimi_k2"),
     "harmony": read_harmony,
+    "gemma": read_gemma,
     "tags": lambda text, start, reading: found_in_tags(text, reading),  # noqa: ARG005  # it walks from the start
 }
 """Family -> (visible text, where its first marker stands, how to read) -> what it found. A new family is a row here."""

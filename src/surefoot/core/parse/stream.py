@@ -22,14 +22,14 @@ REASONING_TAGS = ("think", "thinking", "reasoning", "deep_thinking", "shallow_th
 END_TOKENS = (
     "<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "<|eos|>",
     "<|user|>", "<|observation|>", "<|end▁of▁sentence|>", "<｜end▁of▁sentence｜>", "<end_of_turn>", "<eos>",
-    "</s>", "[/INST]",
+    "<turn|>", "</s>", "[/INST]",
 )  # fmt: skip
 """Tokens that end a turn in some family and are part of no form of call."""
 
 TURN_TOKENS = (
     "<|im_start|>", "<|assistant|>", "<|start_header_id|>", "<|end_header_id|>", "<|start_of_role|>",
     "<|end_of_role|>", "<|begin_of_text|>", "<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>",
-    "<｜begin▁of▁sentence｜>", "<｜Assistant｜>", "<start_of_turn>", "<bos>",
+    "<｜begin▁of▁sentence｜>", "<｜Assistant｜>", "<start_of_turn>", "<|turn>", "<bos>",
 )  # fmt: skip
 """Tokens that begin the turn of an assistant in some family."""
 
@@ -38,18 +38,21 @@ _TURN = re.compile(
     r"(?!(?<=[ \t])\w|(?:user|system|tool)\b)"  # words about the token, or another turn
 )
 _REASONING = re.compile(
-    rf"(?:<|(?P<square>\[)(?=/?(?-i:THINK)\]))(?P<close>/?)"  # Mistral's is in square brackets
-    rf"(?P<name>{'|'.join(REASONING_TAGS)})(?(square)\]|(?:\s[^<>]{{0,200}})?>)",
+    # Mistral's is in square brackets, Gemma's between `<|channel>thought` and `<channel|>`
+    rf"(?:<(?:\|(?=channel>\s*+thought\b))?+|(?P<square>\[)(?=/?(?-i:THINK)\]))(?P<close>/|(?=channel\|>))?+"
+    rf"(?P<name>{'|'.join(REASONING_TAGS)}|(?<=\|)channel|channel(?=\|>))"
+    rf"(?(square)\]|(?:(?<=channel)\||\s[^<>]{{0,200}})?>(?:(?<=\|channel>)\s*+thought[ \t]*+\n?+)?+)",
     re.IGNORECASE,
 )
 _VALUE = re.compile(
-    r"[{\[]|<parameter=|<parameter(?=\s++name=[^<>]{1,200}+>)|<arg_value>|<｜DSML｜parameter|__PAYLOAD_START__"
+    r"[{\[]|<parameter=|<parameter(?=\s++name=[^<>]{1,200}+>)|<arg_value>|<｜DSML｜parameter|__PAYLOAD_START__|<\|\"\|>|<escape>"
 )
 _VALUE_ENDS = {
     **dict.fromkeys(("<parameter=", "<parameter"), "</parameter>"),
     "<arg_value>": "</arg_value>",
     "<｜DSML｜parameter": "</｜DSML｜parameter>",
     "__PAYLOAD_START__": "__PAYLOAD_END__",
+    **{quote: quote for quote in ('<|"|>', "<escape>")},
 }
 _LEAKED_TOKEN = re.compile(r"<[|｜][^|｜<>\s]{1,60}[|｜]>")
 _LONGEST_TOKEN = 64
@@ -128,13 +131,13 @@ def _without_reasoning(reply: str) -> Visible:
             at = protected
             tag = _REASONING.search(reply, at)
             continue
-        if tag["close"]:
+        if tag["close"] is not None:
             kept, start = [], skip_blanks(reply, tag.end())
         else:
             if start < tag.start():
                 kept.append((start, tag.start()))
             tags, name = _REASONING.finditer(reply, tag.end()), tag["name"].lower()
-            closing = next((one for one in tags if one["close"] and one["name"].lower() == name), None)
+            closing = next((one for one in tags if one["close"] is not None and one["name"].lower() == name), None)
             if closing is None:
                 return _joined(reply, kept, open_reasoning=True)
             last = reply[kept[-1][1] - 1] if kept else " "
@@ -202,7 +205,7 @@ _BLANK_LINES = re.compile(r"(?:[ \t\r]*+\n)++")
 _FENCE = re.compile(r"[ \t]*+(?P<run>`{3,}+|~{3,}+)[^\n]{0,200}+(?:\n\s*+)?")
 _MARKS = "|".join(map(re.escape, (*MARKERS, RESULT, DELIVERABLE, *END_TOKENS, *TURN_TOKENS)))
 _CALL = re.compile(
-    rf"{_MARKS}|<[|｜]|<[ \t]*+/?[ \t]*+(?:tool|function|invoke|action)[ \t\w-]*+[>=]|[{{\[]\s*+[\"'{{\[]",
+    rf"{_MARKS}|<[|｜](?!channel>)|<[ \t]*+/?[ \t]*+(?:tool|function|invoke|action)[ \t\w-]*+[>=]|[{{\[]\s*+[\"'{{\[]",
     re.IGNORECASE,
 )
 _SIGN = re.compile(r"[<\[{\n]")
@@ -288,8 +291,9 @@ class DisplayFilter:
         if not self._is_known(at):
             return None
         tag = _REASONING.match(held, at)
-        if tag is not None and not tag["close"] and not tag["square"]:
-            self._closing = f"</{tag['name']}".lower()
+        if tag is not None and tag["close"] is None and not tag["square"]:
+            name = tag["name"].lower()
+            self._closing = "<channel|" if name == "channel" else f"</{name}"
             self._skips = self._skips or any(self._blank)
             self._at = tag.end()
         elif tag is not None or _CALL.match(held, at, at + _MOST_HELD) is not None:

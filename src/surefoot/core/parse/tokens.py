@@ -1,12 +1,22 @@
-"""Calls between special tokens: harmony, deepseek_v3, deepseek_v31 and kimi_k2; and those in `invoke` elements."""
+"""Calls between special tokens: harmony, deepseek_v3, deepseek_v31, kimi_k2, gemma; and those in `invoke` elements."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from surefoot.core.parse.calls import Draft, Found, Reading, arguments_at, past_closer, typed, whole_value
+from surefoot.core.parse.calls import (
+    Draft,
+    Found,
+    Reading,
+    arguments_at,
+    arguments_of,
+    past_closer,
+    typed,
+    whole_value,
+)
 from surefoot.core.parse.marks import RESULT, FamilyName, invoke_family
 from surefoot.core.parse.objects import read
 from surefoot.core.parse.scan import EDGES, FENCES, MOST_CALLS, NotJsonError, Seeker, outside_fences, skip_blanks
@@ -150,6 +160,66 @@ def read_section(text: str, start: int, reading: Reading, family: FamilyName) ->
     else:
         fault = Fault("malformed_json", f"a call does not begin with {form.call}")
     return Found(family, (Draft(fault=fault),), text[:start], frame=False)
+
+
+_GEMMA_ENDS = {"<|tool_call>": "<tool_call|>", "<start_function_call>": "<end_function_call>"}
+_GEMMA_HEAD = re.compile(r"\s*+call:\s*+(?P<name>[\w.-]{1,200}+)\s*+")
+_GEMMA_SIGN = re.compile(
+    r"""(?P<quote><\|"\|>|<escape>)(?P<text>.*?)(?:(?P=quote)|(?P<cut>\Z))|"(?:[^"\\]|\\.)*+(?:"|\\?+\Z)"""
+    r"|(?<![\w.-])(?P<key>[^\W\d][\w.-]*+)(?=\s*+:)|(?P<open>[{\[])|(?P<close>[}\]])"
+    r"|(?P<end><tool_call\|>|<end_function_call>)",
+    re.DOTALL,
+)
+
+
+def read_gemma(text: str, start: int, reading: Reading) -> Found:
+    """Calls as `call:NAME{key:value}`: keys are bare, and texts stand between two equal tokens, without escapes.
+
+    Source: the chat templates of Gemma 4 and FunctionGemma.
+    """
+    opener = next(one for one in _GEMMA_ENDS if text.startswith(one, start))
+    drafts, warnings = list[Draft](), set[ReplyWarning]()
+    at = end = start
+    while text.startswith(opener, at) and len(drafts) <= MOST_CALLS:
+        head = _GEMMA_HEAD.match(text, at + len(opener))
+        name, begin = (head["name"], head.end()) if head is not None else ("", at + len(opener))
+        written, end = _gemma_json(text, begin)
+        closer = skip_blanks(text, end)
+        has_end = text.startswith(_GEMMA_ENDS[opener], closer)
+        try:
+            value = read(written or ("{}" if has_end else ""), 0, reading.rules(at_end=has_end))
+        except NotJsonError as error:
+            told = Fault("malformed_json" if has_end or not error.at_end else "truncated", error.message, name)
+            drafts.append(Draft(name, fault=told))
+        else:
+            made = arguments_of(value.value, name)
+            drafts.append(made.draft(name))
+            warnings |= made.warnings | value.warnings
+        if has_end:
+            end = closer + len(_GEMMA_ENDS[opener])
+        else:
+            warnings.add("unclosed_tag")
+        at = skip_blanks(text, end)
+    return Found("gemma", tuple(drafts), text[:start], frozenset(warnings), end=end)
+
+
+def _gemma_json(text: str, start: int) -> tuple[str, int]:
+    """The object that opens at `start` as JSON, and where it ends: with its bracket, the call or the text."""
+    if not text.startswith("{", start):
+        return "", start
+    parts, at, depth = list[str](), start, 0
+    while (sign := _GEMMA_SIGN.search(text, at)) is not None and not sign["end"]:
+        parts.append(text[at : sign.start()])
+        at = sign.end()
+        if sign["cut"] is not None:
+            return "".join((*parts, '"')), at
+        written = json.dumps(sign["text"]) if sign["quote"] else f'"{sign["key"]}"' if sign["key"] else sign.group()
+        parts.append(written)
+        depth += bool(sign["open"]) - bool(sign["close"])
+        if not depth:
+            return "".join(parts), at
+    end = sign.start() if sign is not None else len(text)
+    return "".join((*parts, text[at:end])), end
 
 
 class _Elements(NamedTuple):
