@@ -89,10 +89,8 @@ def read_turn(
     goes_on = not _TURNS_AWAY.match(said) and (is_question or _AGREES.match(said) is not None)
     open_still = before.effects_asked - used if goes_on else frozenset[Effect]()
     kept = (left for one in before.constraints.constraints if (left := _still_set(one, now, said)) is not None)
-    new = (
-        replace(one, constraint_id=f"{one.constraint_id}.{whole.words_sha256[:6]}")
-        for one in now.constraints.constraints
-    )
+    mark = whole.words_sha256[:6]
+    new = (replace(one, constraint_id=f"{one.constraint_id}.{mark}") for one in now.constraints.constraints)
     return replace(
         whole,
         effects_asked=now.effects_asked | open_still,
@@ -136,11 +134,8 @@ def _still_set(one: SecurityConstraint, now: IntentAnchor, said: str) -> Securit
     condition, is_lifted = one.condition, _LIFTS.search(said) is not None
     if condition.max_amount is not None or condition.max_count is not None:
         others = (each.condition for each in now.constraints.constraints if each.condition.effect == condition.effect)
-        is_replaced = any(
-            (other.max_amount is None, other.max_count is None)
-            == (condition.max_amount is None, condition.max_count is None)
-            for other in others
-        )
+        kind = (condition.max_amount is None, condition.max_count is None)
+        is_replaced = any((other.max_amount is None, other.max_count is None) == kind for other in others)
         return None if is_replaced or is_lifted else one
     if one.constraint_type == "allow":
         return None if is_lifted or not (condition.allowed_targets or condition.except_targets) else one

@@ -104,9 +104,8 @@ def _row(state: State, gate: GateRecord) -> Move | None:
     if state.running_step is None:
         return None
     why = "; ".join(dict.fromkeys(one.reason for one in now.rejected))
-    return Record(
-        (StepEnded(step_now(state), error=StepError("denied", ALL_REJECTED, f"no way to do it is allowed: {why}")),)
-    )
+    error = StepError("denied", ALL_REJECTED, f"no way to do it is allowed: {why}")
+    return Record((StepEnded(step_now(state), error=error),))
 
 
 def _another(state: State, now: Choosing) -> Ask:

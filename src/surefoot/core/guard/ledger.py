@@ -205,10 +205,9 @@ def unread(state: State) -> tuple[str, ...]:
 
 def selected(state: State, event: ToolsSelected) -> State:
     """The state once it is known which of the offered tools look like others."""
-    gate = state.gate
-    return (
-        state if gate is None else changed(state, gate=replace(gate, known=replace(gate.known, doubted=event.doubted)))
-    )
+    if (gate := state.gate) is None:
+        return state
+    return changed(state, gate=replace(gate, known=replace(gate.known, doubted=event.doubted)))
 
 
 def with_verdict(state: State, event: CallJudged) -> State:

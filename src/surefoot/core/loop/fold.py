@@ -287,9 +287,8 @@ def _with_call(state: State, call_id: str, /, **changes: object) -> State:
         return state
     calls = tuple([changed(call, **changes) if call.id == call_id else call for call in turn.calls])
     state = changed(state, turn=changed(turn, calls=calls, _memo={}))
-    if "result" not in changes or turn.role == PREFETCH or state.open_calls:
-        return state
-    return repeats.with_settled(state)
+    is_settled = "result" in changes and turn.role != PREFETCH and not state.open_calls
+    return repeats.with_settled(state) if is_settled else state
 
 
 def having_learnt(state: State, event: events.ModelTraitLearnt) -> State:

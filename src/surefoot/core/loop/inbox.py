@@ -118,10 +118,8 @@ def _wrong(
         if call_id == PLAN:
             return Said(problem="not_waiting", detail=f"run {state.run_id}: no plan waits to be signed")
         if call_id not in asked and known is None and state.call(call_id) is None:
-            return Said(
-                problem="no_such_call",
-                detail=f"{run} does not wait for a person: no call of this run has that id{instead}",
-            )
+            told = f"{run} does not wait for a person: no call of this run has that id{instead}"
+            return Said(problem="no_such_call", detail=told)
         by = f", since {asked[call_id].by} has answered" if call_id in asked and asked[call_id].by else ""
         return Said(problem="not_waiting", detail=f"{run} does not wait for a person{by}{instead}")
     waits_for = "in_doubt" if call.is_in_doubt else "approval"

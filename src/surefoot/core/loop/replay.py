@@ -107,10 +107,8 @@ def _is_opening(event: e.Event, *, after_opening: bool) -> bool:
     """Whether a record belongs to those with which a run is begun or taken up, before the table of moves is asked."""
     if isinstance(event, e.RunStarted | e.RunResumed | e.RunForked | e.DriverChanged):
         return True
-    if after_opening and isinstance(event, e.IntentAnchored) and event.asking is None:
-        return True
-    if isinstance(event, e.IntentAnchored) and event.asking is not None:
-        return False  # a model was asked, which is a move
+    if isinstance(event, e.IntentAnchored):
+        return after_opening and event.asking is None  # to ask a model is a move
     if isinstance(event, ProposalMade):
         return after_opening and event.by == "developer"
     return after_opening and isinstance(event, e.ToolsSelected | e.ModelTraitLearnt)
@@ -149,11 +147,8 @@ def _again(
             child = state.planning.children.get(event.step_id) if state.planning is not None else None
             if child is None:
                 return event, under_way
-            mine = {
-                move.move: move
-                for move in under_way
-                if isinstance(move, moves.Within) and move.step_id == event.step_id
-            }
+            within = (move for move in under_way if isinstance(move, moves.Within))
+            mine = {move.move: move for move in within if move.step_id == event.step_id}
             got, left = _again(with_whole(child, state), event.event, frozenset(mine), [])
             under_way -= {move for inner, move in mine.items() if inner not in left}
             return (replace(event, event=got) if got is not None else None), under_way  # pyright: ignore[reportArgumentType]  # of a step

@@ -189,14 +189,9 @@ def in_shape(state: State, move: M) -> M | Record:
     told = shape_faults(answer, schema)
     if told and state.planning is not None:
         told = state.planning.answer_fault or told
-    if (
-        not told
-        and turn is not None
-        and turn.parsed.error
-        and has_other_shape(turn)
-        and visible_words(turn).strip() == answer
-    ):
-        told = turn.parsed.error.detail
+    error = turn.parsed.error if turn is not None and has_other_shape(turn) else None
+    if not told and turn is not None and error is not None and visible_words(turn).strip() == answer:
+        told = error.detail
     reason = f" ({ending.reason})" if isinstance(ending, CompletedPartial) else ""
     return Record((*before, RunEnded(Failed(OUTPUT_SCHEMA, told + reason)))) if told else move
 

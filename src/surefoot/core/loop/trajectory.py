@@ -48,14 +48,9 @@ def learnt(state: State, events: Sequence[Event], today: str) -> tuple[tuple[Ver
     gate = state.gate
     events = [event.event if isinstance(event, InStep) else event for event in events]
     trees = {e.tree.tree_id: e.tree for e in events if isinstance(e, HypothesesMade)}
-    out = (
-        branch.path
-        for e in events
-        if isinstance(e, BranchRejected) and e.tree_id in trees
-        for branch in trees[e.tree_id].branches
-        if branch.branch_id == e.branch_id and branch.path
-    )
-    failed = frozenset(out)
+    out = [e for e in events if isinstance(e, BranchRejected) and e.tree_id in trees]
+    tried = ((branch, e.branch_id) for e in out for branch in trees[e.tree_id].branches)
+    failed = frozenset(branch.path for branch, rejected in tried if branch.branch_id == rejected and branch.path)
     if gate is None or not isinstance(state.ending, Completed) or any(map(_has_needed_somebody, events)):
         return (), failed
     judged: dict[str, list[CallJudged]] = {}

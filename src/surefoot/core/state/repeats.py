@@ -300,9 +300,8 @@ def _reason(event: StepLimitReached) -> str:
 
 
 def _trail_entry(call: Call, result: ToolResult) -> trail.SeenCall:
-    whole = (
-        "told" if call.known and call.is_told_once else result.outcome or result.blob or ""
-    )  # that it was not made is news
+    # that it was not made is news
+    whole = "told" if call.known and call.is_told_once else result.outcome or result.blob or ""
     text = "" if whole or call.rule == RULE else result.content  # that refusal counts, and so never reads the same
     polling = call.spec is not None and call.spec.polling
     return trail.SeenCall(call.name, call.trail_key, not result.is_error, text, whole, polling)

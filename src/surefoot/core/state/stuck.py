@@ -93,11 +93,8 @@ def record_and_check(
     tried = _failed(step, config, failure)
     decision = CONTINUE
     if config.enabled:
-        decision = (
-            _same_again(step, failure, config, step_id)
-            or _limit_reached(tried, config, step_id)
-            or _circle(tried, config, step_id)
-        )
+        stop = _same_again(step, failure, config, step_id) or _limit_reached(tried, config, step_id)
+        decision = stop or _circle(tried, config, step_id)
     return _decided(steps, step_id, tried, decision)
 
 
@@ -153,9 +150,8 @@ def _same_again(step: Step, failure: Failure, config: StepIterationConfig, step_
         return None
     percent, least = f"{alike * 100:.0f}%", f"{config.similarity_threshold * 100:.0f}%"
     reason = f"{_step_name(step_id)} appears stuck: consecutive errors are {percent} similar (threshold: {least})"
-    return StepDecision(
-        "stop", "stuck", "similar", reason, trail.known_records((last.number, failure.number)), similarity=alike
-    )
+    evidence = trail.known_records((last.number, failure.number))
+    return StepDecision("stop", "stuck", "similar", reason, evidence, similarity=alike)
 
 
 def _circle(step: Step, config: StepIterationConfig, step_id: str) -> StepDecision:
