@@ -17,7 +17,7 @@ from surefoot.tools.signature import Inject
 from surefoot.types.errors import UsageError
 from surefoot.types.messages import ToolProgress
 from surefoot.types.ports import ServiceKey, ToolCallContext
-from surefoot.types.tools import Catalogue, ToolResult
+from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
 
@@ -247,11 +247,6 @@ class TestHidden:
     async def test_a_call_outside_a_run_says_so(self, context: ToolCallContext) -> None:
         result = await asking(Db).bound({Db}).call({"label": 1}, context)
         assert (result.kind, "not part of a run" in result.content) == ("error", True)
-
-    def test_a_catalogue_knows_the_names_by_tool(self) -> None:
-        catalogue = Catalogue((asking(Db).bound({Db}).spec, tool(lambda: None, name="bare").spec))
-        assert catalogue.injected == {"count": frozenset({"db"})}
-        assert catalogue.injected is catalogue.injected
 
 
 class TestProbe:

@@ -309,15 +309,9 @@ class ChatReply(wire.ReplyStream):
         opaque = [wire.opaque_item(self._origin, at, call.extra) for at, call in enumerate(self._calls) if call.extra]
         if self._details:
             opaque.append(wire.opaque_item(self._origin, 0, {_DETAILS: self._details}))
+        said, thought, finish = "".join(self._text), "".join(self._reasoning), wire.FINISH.get(self._finish, "unknown")
         return wire.reply_message(
-            self._told,
-            "".join(self._text),
-            "".join(self._reasoning),
-            calls,
-            finish=wire.FINISH.get(self._finish, "unknown"),
-            sent=sent_bytes,
-            settings=settings,
-            opaque=opaque,
+            self._told, said, thought, calls, finish=finish, sent=sent_bytes, settings=settings, opaque=opaque
         )
 
     def _take(self, delta: Json, *, is_whole: bool) -> None:

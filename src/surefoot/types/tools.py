@@ -118,13 +118,6 @@ class Catalogue:
         """The names, in order."""
         return self.derived("names", lambda all_: tuple(tool.name for tool in all_.tools))
 
-    @property
-    def injected(self) -> Mapping[str, frozenset[str]]:
-        """The parameters that the runtime fills, by tool; a tool without any is left out."""
-        return self.derived(
-            "injected", lambda all_: {tool.name: frozenset(tool.injected) for tool in all_.tools if tool.injected}
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:

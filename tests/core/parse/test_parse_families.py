@@ -1,6 +1,8 @@
 """The families of calls in text, beyond the shared cases. Source: spec/react.md, section 5."""
 
-from tools_for_parsing import TOOLS, calls, kind, rows, tool
+from dataclasses import replace
+
+from tools_for_parsing import SEARCH, TOOLS, calls, kind, rows, tool
 
 from cases import cases, each
 from surefoot.core.parse.reply import FAMILIES, parse
@@ -108,5 +110,5 @@ def test_empty_native_arguments_are_none() -> None:
 
 def test_a_value_for_an_injected_parameter_is_dropped() -> None:
     native = (NativeCall("c", "search", '{"query": "x", "db": "mine"}'),)
-    parsed = parse("", TOOLS, tool_calls=native, injected={"search": frozenset({"db"})})
+    parsed = parse("", (replace(SEARCH, injected=("db",)),), tool_calls=native)
     assert (calls(parsed), parsed.warnings) == ([("search", {"query": "x"})], {"injected_argument_ignored"})

@@ -239,9 +239,7 @@ def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
     others = tools
     if form == "native" and state.config.output_schema is not None:
         tools = held_to(state, think, tools)[1]
-    read = partial(
-        parse, tools=tools, finish_reason=message.finish_reason, repair=state.config.repair, injected=tools.injected
-    )
+    read = partial(parse, tools=tools, finish_reason=message.finish_reason, repair=state.config.repair)
     if form == "native" and not message.calls:
         parsed = read_words(state, think, message, tools, read)
     else:

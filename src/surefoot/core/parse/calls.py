@@ -38,7 +38,6 @@ class Reading:
     cut: bool = False
     stopped: bool = True
     repair: Repairing = "lossless"
-    injected: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
 
     def rules(self, *marks: str, at_end: bool = False, payloads: bool = False, is_call: bool = False) -> Rules:
         """What may be forgiven in a value whose form ends at one of `marks`, or has no mark and ends with the text."""
@@ -365,9 +364,8 @@ def settle(drafts: Sequence[Draft], reading: Reading) -> Settled:
         if (tool := named.tool) is None:
             calls.append(ParsedCall(position, named.name, arguments, draft.id, draft.objective))
             continue
-        injected = reading.injected.get(tool.name)
-        if injected and not injected.isdisjoint(arguments):
-            arguments = {key: value for key, value in arguments.items() if key not in injected}
+        if tool.injected and not arguments.keys().isdisjoint(tool.injected):
+            arguments = {key: value for key, value in arguments.items() if key not in tool.injected}
             warnings.add("injected_argument_ignored")
         given = unwrapped(arguments, tool)
         if "\\" in "".join(given):  # Markdown's escapes; the schema tells how a key is spelled

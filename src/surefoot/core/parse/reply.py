@@ -71,18 +71,17 @@ def parse(
     finish_reason: str = "stop",
     repair: Repairing = "lossless",
     labels: Labels = DEFAULT_LABELS,
-    injected: Mapping[str, frozenset[str]] | None = None,
 ) -> Parsed:
     """What one reply asks for. Never raises, whatever the text; linear in its length.
 
     `dialect`: "native" (calls beside the text, else forms that leaked into it, else content), "schema" (the step
     object), "react" (text forms, then labels; a reply without a step is `no_step`), "tags", the name of a family, or
     "auto" (any form; a reply without one is content). `repair`: "strict" allows no repair of JSON, "lossless"
-    what says the same. `injected` names the parameters of each tool that the runtime fills: what the model
-    sent for them is dropped. Without any tools every name counts as one, and untyped values stay text.
+    what says the same. What the model sent for parameters that the runtime fills is dropped. Without any tools every
+    name counts as one, and untyped values stay text.
     """
     cut = finish_reason in CUT
-    reading = Reading(offered_of(tools), labels, cut, finish_reason in STOPPED, repair, injected or {})
+    reading = Reading(offered_of(tools), labels, cut, finish_reason in STOPPED, repair)
     if tool_calls:
         shown = visible(text)
         found = read_native(tool_calls, shown.text, reading)

@@ -127,8 +127,8 @@ _BOOLEANS = {"true": True, "false": False, "True": True, "False": False}
 
 
 _TOO_COMPLEX = FieldError("", "cannot be checked: the tool's schema is too complex")
-_SCALARS = (str, int)
 _TOO_DEEP = FieldError("", "nested too deeply to be checked")
+_SCALARS = (str, int)
 
 
 @dataclass(frozen=True, slots=True)
