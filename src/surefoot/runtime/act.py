@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -319,7 +320,7 @@ async def within(
     the work at once. What is left counts as an attempt at the call of that `key`. `name` is for the log.
     """
     loop = asyncio.get_running_loop()
-    made, since_s = _Made(), loop.time()
+    made, since_s = _Made(), time.monotonic()
     task = asyncio.Task(made.by(work), loop=loop)
     asyncio._unregister_task(task)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # told in "Extending asyncio"
     timer: asyncio.TimerHandle | None = None
@@ -327,7 +328,7 @@ async def within(
         await asyncio.sleep(0)  # the task has its first turn, in which most tools end
         if made.outcome is _RUNNING:
             made.ended = loop.create_future()
-            timer = loop.call_at(since_s + limit_s, made.stop, task, grace_s)
+            timer = loop.call_later(since_s + limit_s - time.monotonic(), made.stop, task, grace_s)
             await made.ended
     except asyncio.CancelledError:
         if made.outcome is _RUNNING:  # this task is cancelled, and the work with it

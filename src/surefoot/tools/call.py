@@ -92,12 +92,11 @@ async def call_function(fn: Callable[..., object], keywords: Mapping[str, object
 
 async def called_within(fn: Callable[..., object], keywords: Mapping[str, object], name: str, limit_s: float) -> object:
     """What an async function gives. One that blocks the loop cannot be cut off at its limit, so the log names it."""
-    loop = asyncio.get_running_loop()
-    since_s = loop.time()
+    since_s = time.monotonic()
     try:
         return await value_of(fn(**keywords))
     finally:
-        took_s = loop.time() - since_s
+        took_s = time.monotonic() - since_s
         task = asyncio.current_task() if took_s > limit_s else None
         if task is not None and not task.cancelling():  # else it would have been cancelled by now
             _LOG.warning(
