@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from surefoot.core.parse.calls import Draft, Found, Reading
+from surefoot.core.parse.calls import Draft, Found, Reading, noted_if
 from surefoot.core.parse.json_calls import PYTHON_TAG, read_python_tag
 from surefoot.core.parse.marks import TOOL_CODE
 from surefoot.core.parse.objects import LITERALS, read
@@ -20,7 +20,7 @@ from surefoot.core.parse.scan import MOST_CALLS, MOST_NESTED, NotJsonError, skip
 from surefoot.core.parse.toolset import without_escapes
 from surefoot.core.text.json import as_list
 from surefoot.types.dataclass import dataclass, replace
-from surefoot.types.reply import Fault, ReplyWarning
+from surefoot.types.reply import Fault
 
 TOKENS = {"<|python_start|>": "<|python_end|>", "<|tool_call_start|>": "<|tool_call_end|>"}
 FRAMES = {"<function_calls>": "</function_calls>", TOOL_CODE: "```"}
@@ -66,30 +66,24 @@ def read_python_start(text: str, start: int, reading: Reading) -> Found | None:
     """The calls between two tokens, or of offered tools between two tags; the text around them is the content."""
     opener, closer = next(pair for pair in (TOKENS | FRAMES).items() if text.startswith(pair[0], start))
     inner, closed, after = text[start + len(opener) :].partition(closer)
-    has_end = bool(closed)
     if opener in FRAMES:
-        found = read_bare_pythonic(_PRINTED.sub(r"\1", inner), reading)
-        if found is None:
+        if (found := read_bare_pythonic(_PRINTED.sub(r"\1", inner), reading)) is None:
             return None
     elif inner.lstrip().startswith(("{", "[{")):
-        found = read_python_tag(inner, -len(PYTHON_TAG), reading)
-        found = replace(found, format="pythonic")
+        found = replace(read_python_tag(inner, -len(PYTHON_TAG), reading), format="pythonic")
     elif inner.strip():
-        found = _Calls(inner, reading, _LISTED, has_end=has_end).read()
+        found = _Calls(inner, reading, _LISTED, has_end=bool(closed)).read()
     else:
-        kind = "empty" if has_end or not reading.cut else "truncated"
+        kind = "empty" if closed or not reading.cut else "truncated"
         found = Found("pythonic", (Draft(fault=Fault(kind, f"nothing follows {opener}")),))
-    warnings: set[ReplyWarning] = set(found.warnings)
-    if not has_end:
-        warnings.add("unclosed_tag")
-    return replace(found, content=text[:start] + after, warnings=frozenset(warnings), end=len(text) - len(after))
+    warnings = found.warnings | noted_if(not closed, "unclosed_tag")
+    return replace(found, content=text[:start] + after, warnings=warnings, end=len(text) - len(after))
 
 
 def read_python_tagged(text: str, start: int, reading: Reading) -> Found:
     """What stands behind `<|python_tag|>`: calls as Python, in a list or of offered tools, else objects."""
     body = start + len(PYTHON_TAG)
-    found = read_bare_pythonic(text[body:], reading)
-    if found is None:
+    if (found := read_bare_pythonic(text[body:], reading)) is None:
         return read_python_tag(text, start, reading)
     return replace(found, content=text[:start], end=body + found.end if found.end >= 0 else -1)
 
@@ -128,8 +122,7 @@ def _quoted(text: str, reading: Reading) -> Found | None:
         if found is None:
             return None
         drafts += found.drafts
-    rest = text[value.end :].strip()
-    return None if rest else Found("pythonic", tuple(drafts), "", value.warnings, end=value.end)
+    return None if text[value.end :].strip() else Found("pythonic", tuple(drafts), "", value.warnings, end=value.end)
 
 
 def _is_cut(found: Found) -> bool:
@@ -150,9 +143,8 @@ class _Calls:
         self._skims = _MOST_SKIMS
 
     def read(self) -> Found:
-        text = self._text
+        text, shape = self._text, self._shape
         drafts: list[Draft] = []
-        shape = self._shape
         at = len(text) - len(text.lstrip())
         at += shape is _LISTED and text.startswith("[", at)
         end = -1
