@@ -71,9 +71,6 @@ class Leave:
             wake()
 
 
-_Ended = tuple[WorldMove, Sequence[Event]]
-
-
 class UnderWay:
     """The moves under way of one run: announced, made in one task group, and what came of them put on record."""
 
@@ -85,7 +82,7 @@ class UnderWay:
         self._tasks = asyncio.TaskGroup()
         self._making: dict[asyncio.Task[None], WorldMove] = {}
         self._waiting: dict[WorldMove, State] = {}  # with the state in which it was announced
-        self._ended: list[_Ended] = []
+        self._ended: dict[WorldMove, Sequence[Event]] = {}  # with what it has brought
         self._woken = asyncio.Event()  # a move has ended, or somebody speaks
         self._effects: set[Move] = set()  # what must not be made twice, so what came of it is written at once
         self._turned_s = time.monotonic()
@@ -158,7 +155,7 @@ class UnderWay:
         """What the next move to end brought, what else has ended by then, or what somebody says."""
         if state.ending is not None:  # somebody has ended it: what comes of these moves is nobody's any more
             await self._cut_off()
-            self.moves, self._effects, self._ended = frozenset(), set(), []
+            self.moves, self._effects, self._ended = frozenset(), set(), {}
             self._waiting.clear()
             return ()
         if self._owed:
@@ -199,8 +196,7 @@ class UnderWay:
         move, begun = self._waiting.popitem()
         self._alone = state
         try:
-            brought = await self._hands.do(move, begun)
-            self._ended.append((move, brought))
+            self._ended[move] = await self._hands.do(move, begun)
         except asyncio.CancelledError:
             if not self._is_over:
                 raise
@@ -211,7 +207,7 @@ class UnderWay:
         await self._hearing
         self._hearing = None
         if self._is_over:
-            self.moves, self._effects, self._ended = frozenset(), set(), []
+            self.moves, self._effects, self._ended = frozenset(), set(), {}
         if self._is_cut_off:  # by a word, whether or not the move has let that through
             self._task.uncancel()
         said, self._said = self._said, []
@@ -280,17 +276,15 @@ class UnderWay:
 
     async def _recorded(self) -> Sequence[Event]:
         """What the moves have brought that have ended, owed to the journal; that of effects is written at once."""
-        ended, self._ended = self._ended, []
-        made: set[WorldMove] = set()
+        ended, self._ended = self._ended, {}
         events: list[Event] = []
-        for move, brought in ended:
-            made.add(move)
+        for brought in ended.values():
             events += brought
-        self.moves -= made
         self._owed += events
-        if events and not self._effects.isdisjoint(made):
+        self.moves = self.moves.difference(ended)
+        if events and not self._effects.isdisjoint(ended):
             await self._append("written")
-        self._effects -= made
+        self._effects.difference_update(ended)
         return events
 
     async def _append(self, wanted: Durability = "soon", heard: Sequence[Posted] = ()) -> None:
@@ -305,6 +299,5 @@ class UnderWay:
             self._hands.announced(events)
 
     async def _make(self, move: WorldMove, state: State) -> None:
-        brought = await self._hands.do(move, state)
-        self._ended.append((move, brought))
+        self._ended[move] = await self._hands.do(move, state)
         self._woken.set()
