@@ -111,10 +111,10 @@ class Driver(Voice[Out_co]):
         """What makes the moves of a run from that state on; whoever uses it closes its `services`."""
         tools = await self._offers.tools_of(state.tools) if tools is None else tools
         services = RunServices(services_of(self._services) if given is None else given)
-        own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape)
         budget = state.config.budget if state.planning is None else state.planning.loops.budget
-        told = (budget, self._store, partial(hear, self._store, journal))
-        return LiveHands(self._cast, tools, journal, services, watch, stream, state.elapsed_s, *own, *told, spans=spans)
+        own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape, budget, self._store)
+        inbox = partial(hear, self._store, journal)
+        return LiveHands(self._cast, tools, journal, services, watch, stream, state.elapsed_s, *own, inbox, spans=spans)
 
     async def remember(self, journal: RunJournal, state: State) -> None:
         """Keep how a run has gone, for the gate of later ones."""
