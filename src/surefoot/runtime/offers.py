@@ -102,7 +102,7 @@ _SAYS = frozenset({"type", "properties", "$ref", "anyOf", "oneOf", "allOf", "enu
 
 def _misnamed(guard: GuardConfig, catalogue: Catalogue) -> tuple[str, ...]:
     """What the rules of a person say of tools and parameters that are not here: a slip of the pen guards nothing."""
-    told = list[str]()
+    told: list[str] = []
     for name, one in guard.declared.items():
         if (spec := catalogue.get(name)) is None:
             told.append(f"the rules declare {name!r}, but no tool here is called that")

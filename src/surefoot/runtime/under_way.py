@@ -167,7 +167,16 @@ class UnderWay:
             said = await self._made_alone(state)
         else:
             said = ()
-            await self._made_beside()
+            for move, begun in self._waiting.items():
+                task = self._tasks.create_task(self._make(move, begun))
+                self._making[task] = move
+                task.add_done_callback(self._making.pop)
+            self._waiting.clear()
+            if self._leave.has_begun:
+                await self._go()
+            if not (self._ended or self._has_words):
+                await self._woken.wait()
+            self._woken.clear()
         self._turned_s = time.monotonic()
         is_due = self._are_held_back and bool(self._ended)
         events = [*said, *await self._recorded()]
@@ -177,19 +186,6 @@ class UnderWay:
             await self._append()
             raise asyncio.CancelledError
         return events
-
-    async def _made_beside(self) -> None:
-        """Make the moves in tasks, side by side, until one of them ends or somebody speaks."""
-        for move, begun in self._waiting.items():
-            task = self._tasks.create_task(self._make(move, begun))
-            self._making[task] = move
-            task.add_done_callback(self._making.pop)
-        self._waiting.clear()
-        if self._leave.has_begun:
-            await self._go()
-        if not (self._ended or self._has_words):
-            await self._woken.wait()
-        self._woken.clear()
 
     async def _made_alone(self, state: State) -> Sequence[Event]:
         """Make the only move here: nothing goes on beside it, so it needs no task. Gives what was said meanwhile."""
