@@ -299,10 +299,11 @@ class _Coercion:
 
 
 def _holds_whole_float(value: object) -> bool:
-    """Whether a number such as 3.0 stands anywhere; the library takes it for an integer, a tool may not."""
-    if isinstance(value, float):
-        return value.is_integer()
-    return not isinstance(value, _SCALARS) and any(map(_holds_whole_float, inner_of(value)))
+    """Whether a number such as 3.0 stands anywhere inside; the library takes it for an integer, a tool may not."""
+    for one in inner_of(value):
+        if one.is_integer() if isinstance(one, float) else not isinstance(one, _SCALARS) and _holds_whole_float(one):
+            return True
+    return False
 
 
 def _with_integers(value: object, schema: object, root: Schema, place: Place, coerced: list[Place]) -> object:
