@@ -1,6 +1,6 @@
 """The OpenAI chat completions wire, which most servers speak, said as an endpoint's traits allow."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import starmap
@@ -300,13 +300,14 @@ class ChatReply(wire.ReplyStream):
             raise ModelUnreachable(f"the server broke the reply off ({self._finish}); retry")
         if self._refusal:
             raise ModelRefused(f"the model declined to answer: {''.join(self._refusal)}", kind="refused")
-        for call in self._calls:
+        calls: list[messages.NativeCall] = []
+        opaque: list[Mapping[str, object]] = []
+        for at, call in enumerate(self._calls):
             self._show(call)
-        calls = [
-            messages.NativeCall(call.id, call.name, "".join(call.arguments) if call.whole is None else call.whole)
-            for call in self._calls
-        ]
-        opaque = [wire.opaque_item(self._origin, at, call.extra) for at, call in enumerate(self._calls) if call.extra]
+            arguments = "".join(call.arguments) if call.whole is None else call.whole
+            calls.append(messages.NativeCall(call.id, call.name, arguments))
+            if call.extra:
+                opaque.append(wire.opaque_item(self._origin, at, call.extra))
         if self._details:
             opaque.append(wire.opaque_item(self._origin, 0, {_DETAILS: self._details}))
         said, thought, finish = "".join(self._text), "".join(self._reasoning), wire.FINISH.get(self._finish, "unknown")

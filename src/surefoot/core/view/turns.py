@@ -230,9 +230,11 @@ def turn_messages(state: State, turn: Turn, form: Form, level: int = 0) -> Rende
     if (kept := turn.rendered(name)) is not None:
         return kept
     made = _native(state, turn, level) if form == "native" else _as_text(state, turn, form, level)
-    told = (turn.guidance, ask_for(state, turn.want, form) if turn.want != "any" else "")
-    before = [ModelMessage("user", text) for text in told if text]
-    return turn.keep(name, (*said_before(state, turn.role, turn.step), *before, *made))
+    if turn.want != "any" and (asked := ask_for(state, turn.want, form)):
+        made = (ModelMessage("user", asked), *made)
+    if turn.guidance:
+        made = (ModelMessage("user", turn.guidance), *made)
+    return turn.keep(name, (*said_before(state, turn.role, turn.step), *made))
 
 
 _KEPT_AS: Mapping[Form, tuple[str, str, str]] = {
