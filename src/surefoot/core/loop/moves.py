@@ -123,7 +123,7 @@ def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves
     again = [c for c in interrupted if c.may_run_again] if interrupted else []
     if decided := again + [c for c in waiting if c.decision is not None]:
         named = {c.name: c.id for c in reversed(decided)} if state.gate is None else {}  # the profile asks for no more
-        checks = (judge.profile,) if named else (judge.profile, judge.digest_mismatch, judge.refused_since)
+        checks = (judge.profile,) if state.gate is None else (judge.profile, judge.digest_mismatch, judge.refused_since)
         for call in decided:
             for check in checks if named.get(call.name, call.id) == call.id else ():
                 if (refusal := check(state, call)) is not ALLOWED:
