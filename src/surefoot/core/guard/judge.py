@@ -44,9 +44,8 @@ REASONING_STEP = "reasoning_step"
 
 def reasoning_step(state: State, call: Call) -> Decision:
     """In a step of a plan, or a branch, that is for words alone no call runs, whatever allows it (spec/guard.md, 2)."""
-    turn = state.turn
-    is_of_plan = state.plan is not None and turn is not None and state.plan.is_reasoning(turn.step_id)
-    if not is_of_plan and (turn is None or turn.want != "reasoning"):
+    turn, plan = state.turn, state.plan
+    if turn is None or (turn.want != "reasoning" and (plan is None or not plan.is_reasoning(turn.step_id))):
         return ALLOWED
     return Deny(
         f"This step is for thinking only, so the call to `{call.name or 'a tool'}` was not run. Write the step's "
@@ -57,10 +56,10 @@ def reasoning_step(state: State, call: Call) -> Decision:
 
 def profile(state: State, call: Call) -> Decision:
     """A tool that is not offered does not run, even if the model knows its name (spec/primitives.md, section 1.6)."""
-    if state.turn is not None and state.turn.role == PREFETCH:
-        return ALLOWED  # the operator has named it for that, and it only reads
     offered = tools_now(state)
-    return ALLOWED if offered.get(call.name) else Deny(refusal(call.name, offered.names))
+    if offered.get(call.name) or (state.turn is not None and state.turn.role == PREFETCH):
+        return ALLOWED  # what is fetched the operator has named for that, and it only reads
+    return Deny(refusal(call.name, offered.names))
 
 
 def no_finish_before_results(state: State, call: Call) -> Decision:

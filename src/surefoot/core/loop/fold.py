@@ -46,8 +46,7 @@ def fold(given: Iterable[events.Event], start: State = EMPTY) -> State:
 
 
 def _apply(state: State, event: events.Event) -> State:
-    elapsed_s = max(state.elapsed_s, getattr(event, "elapsed_s", 0.0))
-    state = changed(state, seen=state.seen + 1, elapsed_s=elapsed_s)
+    state = changed(state, seen=state.seen + 1, elapsed_s=max(state.elapsed_s, getattr(event, "elapsed_s", 0.0)))
     match event:
         case events.ModelReplied():
             return _replied(state, event)

@@ -90,9 +90,10 @@ def answered_by(state: State, call: Call) -> str:
             twin = other.known or other.id
         elif other.result is not None and other.has_effect and other.attempts:
             twin = ""
-    step, known = state.running_step, state.known.get(key)
+    known = state.known.get(key)
     if twin or known is None or not known.answers:
         return twin
+    step = state.running_step
     return "" if step is not None and step.kind == "tool" and call.has_effect else known.call_id
 
 
