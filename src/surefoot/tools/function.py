@@ -47,7 +47,7 @@ class _Contract:
     spec: ToolSpec
     converters: tuple[tuple[str, Convert], ...]
     services: Mapping[str, ServiceKey]
-    nulls: tuple[str, ...]
+    nulls: Mapping[str, None]
 
 
 class FunctionTool(Generic[P, R]):
@@ -214,7 +214,7 @@ class FunctionTool(Generic[P, R]):
             injected=tuple(each.name for each in self._written.parameters if each.name in hidden),
             returns=returns_schema(returned(self._fn, self._written, self._local_names)),
         )
-        nulls = tuple(each.name for each in absent if each.default is REQUIRED)
+        nulls = dict.fromkeys(each.name for each in absent if each.default is REQUIRED)
         return _Contract(spec, arguments.converters, parameters.injected, nulls)
 
 
@@ -299,7 +299,7 @@ def _keywords(arguments: Mapping[str, object], contract: _Contract) -> dict[str,
     for name, convert in contract.converters:
         if name in keywords:
             keywords[name] = convert(keywords[name])
-    return keywords | dict.fromkeys(contract.nulls)
+    return {**keywords, **contract.nulls}
 
 
 async def _provided(wanted: Iterable[tuple[str, ServiceKey]], context: ToolCallContext) -> dict[str, object]:
