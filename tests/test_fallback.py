@@ -21,6 +21,7 @@ from surefoot import (
     tool,
 )
 from surefoot.core.loop.fold import fold
+from surefoot.models.http_model import price_of
 from surefoot.models.names import resolve
 from surefoot.testing.cassette import Cassette
 from surefoot.testing.journals import Crash, CrashingStore
@@ -158,6 +159,18 @@ async def test_a_limit_of_cost_needs_prices() -> None:
     message = ModelMessage("assistant", "", tuple(calls(("look", {"at": "x"})).calls), usage=Usage(1, 1))
     run = await Agent(FunctionModel(lambda _: message), [look], config=config, settings=own).run("Look on and on")
     assert (run.reason, run.requests) == ("cost", 1)
+
+
+def test_what_a_cache_is_given_costs_more_than_other_input_and_what_it_gives_less() -> None:
+    def price(read: int = 0, written: int = 0) -> float:
+        used = Usage(1_000, cached_tokens=read, cache_write_tokens=written)
+        cost = price_of(used, "https://api.anthropic.com", "claude-sonnet-4-5")
+        assert cost is not None
+        return cost
+
+    plain, written, read = price(), price(written=1_000), price(read=1_000)
+    assert read < plain < written == pytest.approx(1.25 * plain)  # Anthropic's list
+    assert price(read=600, written=900) == pytest.approx(0.6 * read + 0.4 * written)
 
 
 class Own:

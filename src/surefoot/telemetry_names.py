@@ -25,6 +25,7 @@ FIRST_CHUNK = "gen_ai.response.time_to_first_chunk"
 INPUT_TOKENS = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
 CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+CACHE_WRITE_TOKENS = "gen_ai.usage.cache_creation.input_tokens"
 REASONING_TOKENS = "gen_ai.usage.reasoning.output_tokens"
 TOOL = "gen_ai.tool.name"
 TOOL_TYPE = "gen_ai.tool.type"
@@ -52,6 +53,7 @@ TOKENS: Mapping[str, str] = {
     INPUT_TOKENS: "gen_ai.client.inference.usage.input_tokens",
     OUTPUT_TOKENS: "gen_ai.client.inference.usage.output_tokens",
     CACHE_READ_TOKENS: "gen_ai.client.inference.usage.cache_read.input_tokens",
+    CACHE_WRITE_TOKENS: "gen_ai.client.inference.usage.cache_creation.input_tokens",
     REASONING_TOKENS: "gen_ai.client.inference.usage.reasoning.output_tokens",
 }
 """The counter of the tokens that a span tells."""

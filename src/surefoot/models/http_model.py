@@ -243,10 +243,10 @@ def price_of(usage: Usage, base_url: str, *models: str) -> float | None:
     """US dollars for a request, by the prices that the package brings; the first of the names that has one counts."""
     if (prices := price_table()) is None:
         return None
-    most_cached = min(usage.cached_tokens, usage.input_tokens)
-    used = prices.Usage(
-        input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cache_read_tokens=most_cached
-    )
+    read = min(usage.cached_tokens, usage.input_tokens)
+    written = min(usage.cache_write_tokens, usage.input_tokens - read)
+    cached = {"cache_read_tokens": read, "cache_write_tokens": written}
+    used = prices.Usage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, **cached)
     for model in models:
         try:
             return float(prices.calc_price(used, model_ref=model, provider_api_url=base_url).total_price)

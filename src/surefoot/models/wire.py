@@ -366,21 +366,22 @@ def usage_of(told: Json, settings: ModelSettings) -> Usage | None:
         used_in, used_out = whole(told["prompt_tokens"]), whole(told.get("completion_tokens"))
         used_out = max(used_out, whole(told.get("total_tokens")) - used_in)  # xAI counts reasoning in the total alone
         details_in, details_out = told.get("prompt_tokens_details"), told.get("completion_tokens_details")
-        cached = whole(told.get("prompt_cache_hit_tokens"))  # DeepSeek's name for it
+        cached, written = whole(told.get("prompt_cache_hit_tokens")), 0  # DeepSeek's name for it
     else:
-        cached = whole(told.get("cache_read_input_tokens"))  # Anthropic tells cached input apart
-        used_in = whole(told.get("input_tokens")) + cached + whole(told.get("cache_creation_input_tokens"))
+        cached, written = whole(told.get("cache_read_input_tokens")), whole(told.get("cache_creation_input_tokens"))
+        used_in = whole(told.get("input_tokens")) + cached + written  # Anthropic tells the three apart
         used_out = whole(told.get("output_tokens"))
         details_in, details_out = told.get("input_tokens_details"), told.get("output_tokens_details")
     thinking = 0
     if details_in:
-        cached = whole(mapping(details_in).get("cached_tokens")) or cached
+        details = mapping(details_in)
+        cached, written = whole(details.get("cached_tokens")) or cached, whole(details.get("cache_write_tokens"))
     if details_out:
         thought = mapping(details_out)
         thinking = whole(thought.get("reasoning_tokens")) or whole(thought.get("thinking_tokens"))
     if (cost := told.get("cost")) is not None:
         cost = float(cost) if isinstance(cost, int | float) else None
-    return settings.priced(Usage(used_in, used_out, cached, thinking, cost))
+    return settings.priced(Usage(used_in, used_out, cached, thinking, cost, cache_write_tokens=written))
 
 
 def arguments_of(value: object) -> str | Json:

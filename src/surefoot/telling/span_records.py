@@ -84,7 +84,8 @@ def filled(given: Mapping[str, Value]) -> dict[str, Value]:
 
 def used(usage: Usage) -> dict[str, Value]:
     """What requests have used; the parts that not every server tells only where they are told."""
-    parts = {names.CACHE_READ_TOKENS: usage.cached_tokens, names.REASONING_TOKENS: usage.reasoning_tokens}
+    parts = {names.CACHE_READ_TOKENS: usage.cached_tokens, names.CACHE_WRITE_TOKENS: usage.cache_write_tokens}
+    parts[names.REASONING_TOKENS] = usage.reasoning_tokens
     cost: dict[str, Value] = {} if usage.cost_usd is None else {"surefoot.cost_usd": usage.cost_usd}
     given = {names.INPUT_TOKENS: usage.input_tokens, names.OUTPUT_TOKENS: usage.output_tokens}
     return {**given, **{name: tokens for name, tokens in parts.items() if tokens}, **cost}

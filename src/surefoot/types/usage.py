@@ -7,7 +7,10 @@ from surefoot.types.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens, and US dollars where known, of one request with its failed attempts. `estimated`: our own count."""
+    """Tokens, and US dollars where known, of one request with its failed attempts. `estimated`: our own count.
+
+    Of the input, `cached_tokens` were read from the provider's cache, and `cache_write_tokens` were put into it.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -15,6 +18,7 @@ class Usage:
     reasoning_tokens: int = 0
     cost_usd: float | None = None
     estimated: bool = False
+    cache_write_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         cost = self.cost_usd if other.cost_usd is None else other.cost_usd + (self.cost_usd or 0.0)
@@ -25,6 +29,7 @@ class Usage:
             self.reasoning_tokens + other.reasoning_tokens,
             cost,
             self.estimated or other.estimated,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
     def since(self, before: Usage) -> Usage:
@@ -37,9 +42,10 @@ class Usage:
             self.reasoning_tokens - before.reasoning_tokens,
             cost,
             self.estimated,
+            self.cache_write_tokens - before.cache_write_tokens,
         )
 
     @property
     def total_tokens(self) -> int:
-        """Input and output together; cached and reasoning tokens are parts of these."""
+        """Input and output together; the other tokens are parts of these."""
         return self.input_tokens + self.output_tokens

@@ -246,7 +246,10 @@ def _response(run: RunSummary, output: Output, asked: Asked[Any, Any], status: s
         "store": True,
         "usage": {
             "input_tokens": spent.input_tokens,
-            "input_tokens_details": {"cached_tokens": spent.cached_tokens, "cache_write_tokens": 0},
+            "input_tokens_details": {
+                "cached_tokens": spent.cached_tokens,
+                "cache_write_tokens": spent.cache_write_tokens,
+            },
             "output_tokens": spent.output_tokens,
             "output_tokens_details": {"reasoning_tokens": spent.reasoning_tokens},
             "total_tokens": spent.total_tokens,
