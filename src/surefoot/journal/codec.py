@@ -86,6 +86,7 @@ Blob = tuple[str, bytes]
 """Bytes that are kept under their SHA-256 (hex), and that digest."""
 
 _BLOB = "$blob"
+_WITH_CONFIG = (RunStarted, RunResumed, RunForked)
 
 
 def digest_of(data: bytes) -> str:
@@ -106,14 +107,16 @@ def encode(event: Event) -> tuple[bytes, Blob | None]:
     (NaN, the infinities) comes back as null. Raises `JournalError` for a value that JSON cannot hold.
     """
     try:
+        if not isinstance(event, _WITH_CONFIG):
+            return _dump(event), None
         if isinstance(event, RunStarted):
             blob = event.tools.derived("journal", lambda tools: (digest_of(data := _dump(tools)), data))
             return _dump(
                 {**_plain_fields(event), "tools": {_BLOB: blob[0]}, "config": non_defaults(event.config)}
             ), blob
-        if isinstance(event, RunResumed | RunForked) and event.config is not None:
-            return _dump({**_plain_fields(event), "config": non_defaults(event.config)}), None
-        return _dump(event), None
+        if event.config is None:
+            return _dump(event), None
+        return _dump({**_plain_fields(event), "config": non_defaults(event.config)}), None
     except (TypeError, ValueError, RecursionError) as error:
         raise JournalError(
             f"a {event.type} cannot be recorded: {error}; put only JSON values into arguments and settings"

@@ -256,7 +256,7 @@ class Writer:
         """Write all that is queued in one transaction. Raises nothing: see `failures`."""
         events, blobs, freed, waiters = self._events, self._blobs, self.freed, self._waiters
         lost = self.failures  # what such a run would tell of is not in the file
-        notes = {number: note() for number, note in self._notes.items() if number not in lost}
+        notes = [note() for number, note in self._notes.items() if number not in lost]
         self._notes.clear()
         heard = self._heard
         if heard:
@@ -265,11 +265,12 @@ class Writer:
         self._awaited_on, self._flush_at = None, 0.0
         if events or blobs or freed or notes or heard:
             try:
-                self._commit(events, blobs.values(), freed, notes.values(), [*chain.from_iterable(heard.values())])
+                words = [*chain.from_iterable(heard.values())] if heard else ()
+                self._commit(events, blobs.values(), freed, notes, words)
             except sqlite3.IntegrityError:
                 self._commit_each(events, blobs.values(), freed, notes, heard)
             except FILE_ERRORS as error:
-                self._fail((*events, *freed, *notes.values()), error)
+                self._fail((*events, *freed, *notes), error)
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -324,7 +325,7 @@ class Writer:
             for number in changes:
                 for changed in self.watchers.get(number, ()):
                     changed.set()
-        size = sum(len(row[4]) for row in events) + sum(len(row[1]) for row in blobs)
+        size = sum([len(row[4]) for row in events]) + (sum([len(row[1]) for row in blobs]) if blobs else 0)
         self._pages += 2 + len(events) + size // PAGE_BYTES  # by measured commits
         if self._pages > CHECKPOINT_PAGES and (self._checkpoint is None or self._checkpoint.done()):
             self._pages = 0
@@ -335,14 +336,15 @@ class Writer:
         events: Sequence[EventRow],
         blobs: Collection[BlobRow],
         freed: Sequence[FreeRow],
-        notes: Mapping[int, Note],
+        notes: Sequence[Note],
         heard: Mapping[int, Sequence[HeardRow]],
     ) -> None:
         """One run is another's by now, or its records are there already. The other runs must not suffer for it."""
         of_run: defaultdict[int, list[EventRow]] = defaultdict(list)
         for row in events:
             of_run[row[0]].append(row)
-        for number, note in notes.items():
+        for note in notes:
+            number = note.number
             rows, words = of_run[number], heard.get(number, ())
             try:
                 self._commit(rows, blobs, (), [note], words)
