@@ -53,13 +53,16 @@ def events_of(union: object) -> Iterator[type]:
 
 
 def modules() -> str:
-    """Every module of the package in a line, by room: the first sentence of its docstring."""
+    """Every module of the package and of its page in a line, by room: the first sentence of what stands at its head."""
     rooms: dict[str, list[str]] = {}
     for path in sorted(SOURCE.rglob("*.py")):
         room, said = path.parent.relative_to(SOURCE).as_posix(), ast.get_docstring(ast.parse(path.read_text("utf-8")))
         if path.name != "__init__.py" and said:
             sentence = " ".join(said.split("\n\n")[0].split())
             rooms.setdefault(room, []).append(f"- `{path.stem}` {sentence.removesuffix('.')}")
+    for path in sorted((SOURCE / "server" / "static").glob("*.js")):
+        said = path.read_text("utf-8").partition("\n")[0].removeprefix("// ").removesuffix(".")
+        rooms.setdefault("server/static", []).append(f"- `{path.name}` {said}")
     titles = {room: "(at the top)" if room == "." else f"{room}/" for room in rooms}
     return "\n".join(f"**{titles[room]}**\n" + "\n".join(lines) for room, lines in rooms.items())
 

@@ -1,4 +1,4 @@
-// What waits for a person.
+// What waits for a person, and the notification that tells of it.
 
 import { get } from "./api.js";
 import { paint, runPath } from "./parts.js";
