@@ -1,5 +1,6 @@
 """A run that dies or is interrupted in the middle of a tool call, in real processes."""
 
+import asyncio
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import pytest
 from cli_world import ChatServer, Json, calls, chat_server, ended, says, start, texts, wait_until
 
 from processes import Forked, told_until
+from surefoot.cli.conduct import terminable
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")]
 
@@ -128,6 +130,15 @@ def test_sigterm_before_a_run_begins_says_so(folder: Path) -> None:
         process.send_signal(signal.SIGTERM)
         done = ended(process)
     assert (done.code, done.err) == (143, "surefoot: terminated; no run was started or resumed\n")
+
+
+def test_sigterm_in_the_last_moment_of_a_run_is_not_lost() -> None:
+    async def work() -> str:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return "done"
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(terminable(work()))
 
 
 def test_sigterm_at_a_question_leaves_the_run_paused(folder: Path) -> None:

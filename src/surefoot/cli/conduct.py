@@ -298,14 +298,22 @@ def driven(agent: Agent, work: Work, showing: Showing) -> Run:
 
 
 async def terminable(work: Awaitable[T]) -> T:
-    """SIGTERM cancels it, where asyncio lets only Ctrl-C do so."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    """SIGTERM cancels it, where asyncio lets only Ctrl-C do so; also in its last moment, in which no task can be."""
+    loop, task, has_come = asyncio.get_running_loop(), asyncio.current_task(), threading.Event()
     assert task is not None  # noqa: S101  # a coroutine runs in one
-    before = signal.signal(signal.SIGTERM, lambda _number, _frame: loop.call_soon_threadsafe(task.cancel))
+
+    def cancel(_number: int, _frame: object) -> None:
+        has_come.set()
+        loop.call_soon_threadsafe(task.cancel)
+
+    before = signal.signal(signal.SIGTERM, cancel)
     try:
-        return await work
+        done = await work
     finally:
         signal.signal(signal.SIGTERM, before)
+    if has_come.is_set():
+        raise asyncio.CancelledError
+    return done
 
 
 def _conduct(
