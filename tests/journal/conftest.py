@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from journal_cases import KINDS, Made
 
 from surefoot.journal.memory import MemoryJournal, store_of
 from surefoot.journal.sqlite import SqliteJournal
@@ -22,11 +23,6 @@ async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
     one = SqliteJournal(path)
     yield one
     await one.aclose()
-
-
-Made = Callable[..., JournalStore]
-KINDS = ("memory", "kept", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres))
-"""Kinds of stores; what a test asks of one each of them promises."""
 
 
 @pytest.fixture

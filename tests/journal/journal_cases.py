@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from surefoot.journal.codec import decode
 from surefoot.journal.heads import Heads
@@ -32,6 +34,10 @@ from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
 from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 from surefoot.types.words import Cancel
+
+Made = Callable[..., JournalStore]
+KINDS = ("memory", "kept", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres))
+"""Kinds of stores; what a test asks of one each of them promises."""
 
 CLERK = "clerk"
 NO = Cancel("mika")

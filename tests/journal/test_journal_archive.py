@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from journal_cases import EVERY_KIND, REPLY, add, started, story, write
+from journal_cases import EVERY_KIND, KINDS, REPLY, Made, add, started, story, write
 
-from conftest import KINDS, Made
 from surefoot.journal.codec import digest_of, encode, genesis
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.raw import chain, references

@@ -17,10 +17,9 @@ from typing import Any, cast
 
 import psycopg
 import pytest
-from journal_cases import REPLY, read_all, started, story, write
+from journal_cases import REPLY, Made, read_all, started, story, write
 
 from cases import cases
-from conftest import Made
 from processes import LIMIT_S
 from records import until
 from servers import PostgresServer

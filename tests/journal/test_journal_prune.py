@@ -11,9 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from journal_cases import REPLY, add, alter, started
+from journal_cases import KINDS, REPLY, Made, add, alter, started
 
-from conftest import KINDS, Made
 from surefoot.core.loop.fold import fold
 from surefoot.journal.codec import digest_of
 from surefoot.journal.memory import MemoryJournal

@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from journal_cases import Made
 
-from conftest import Made
 from processes import ran
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.side import amend

@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from journal_cases import REPLY, TOOLS, add, alter, started, stored, story, write
+from journal_cases import KINDS, REPLY, TOOLS, Made, add, alter, started, stored, story, write
 
-from conftest import KINDS, Made
 from surefoot.journal import transfer
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
