@@ -47,13 +47,7 @@ from surefoot.testing.journals import Operation
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.types.errors import ModelUnreachable, TraitRefused, UsageError
-from surefoot.types.events import (
-    CallEnded,
-    IntentAnchored,
-    ModelTraitLearnt,
-    PreHydrationComplete,
-    RunStarted,
-)
+from surefoot.types.events import CallEnded, IntentAnchored, ModelTraitLearnt, PreHydrationComplete, RunStarted
 from surefoot.types.guard import Grounds, GuardConfig, IntentAnchor
 from surefoot.types.guard_events import Asking, JudgementMade, PerceptionSanitised
 from surefoot.types.messages import ModelRequest, Usage
@@ -67,12 +61,7 @@ TASK = f"Pay 900 to {OWN}."
 BILL_TASK = "Pay the bill in bill.txt, please."
 
 Stages = Mapping[str, Answer]
-NOTHING = {
-    "constraints": '{"constraints": []}',
-    "sketch": '{"steps": []}',
-    "sanitise": '{"mask": []}',
-    "judge": ALLOW,
-}
+NOTHING = {"constraints": '{"constraints": []}', "sketch": '{"steps": []}', "sanitise": '{"mask": []}', "judge": ALLOW}
 """What each stage says when it finds nothing."""
 
 

@@ -7,12 +7,7 @@ import pytest
 from served import Site, answering, never
 
 from cases import cases, each
-from surefoot.tools.web import (
-    is_this_machine,
-    literal_address,
-    refusal,
-    web_fetch_tool,
-)
+from surefoot.tools.web import is_this_machine, literal_address, refusal, web_fetch_tool
 from surefoot.types.errors import ConfigError
 from surefoot.types.tools import ToolResult
 

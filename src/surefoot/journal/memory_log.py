@@ -14,17 +14,7 @@ from itertools import chain
 from threading import Lock
 
 from surefoot.core.state.summary import ready_at, status_of, summarise
-from surefoot.journal.codec import (
-    Blob,
-    EventRow,
-    check_there,
-    decode_catalogue,
-    digest_of,
-    encode,
-    genesis,
-    record_of_row,
-    rows_of,
-)
+from surefoot.journal import codec
 from surefoot.types.archive import Origin, Row
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.events import VERSION, Event
@@ -46,7 +36,7 @@ class MemoryRun:
         self._log = log
         self._blobs = blobs
         self._keeper = keeper
-        self._put: list[Blob] = []
+        self._put: list[codec.Blob] = []
         self._is_released = False
         self._wake: Callable[[], None] | None = None
 
@@ -69,9 +59,9 @@ class MemoryRun:
     ) -> Place:
         self._check()
         log, now = self._log, time.time() if at is None else at
-        rows, blobs, tail, summary = rows_of(0, events, now, place or log.place, log.summary)
+        rows, blobs, tail, summary = codec.rows_of(0, events, now, place or log.place, log.summary)
         if place not in (None, log.place):
-            check_there(self.run_id, log.records(max(tail.seq - 1, 0))[:1], tail)
+            codec.check_there(self.run_id, log.records(max(tail.seq - 1, 0))[:1], tail)
             return tail
         if self._keeper is not None and rows:
             self._keeper.put(log, [*self._put, *((digest, data) for digest, data, _, _ in blobs)], rows)
@@ -101,7 +91,7 @@ class MemoryRun:
 
     async def put_blob(self, data: bytes) -> str:
         self._check()
-        digest = digest_of(data)
+        digest = codec.digest_of(data)
         self._blobs[digest] = data
         if self._keeper is not None:
             self._put.append((digest, data))
@@ -138,7 +128,7 @@ class Keeper:
         self._at_work = Lock()
         self._has_failed = False
 
-    def put(self, log: Log, blobs: Iterable[Blob], rows: Iterable[EventRow]) -> None:
+    def put(self, log: Log, blobs: Iterable[codec.Blob], rows: Iterable[codec.EventRow]) -> None:
         with self._at_work:
             parent = None if log.parent is None else log.parent.run_id
             run = {"run": log.run_id, "parent": parent, "fork": log.at, "began": log.summary.started_at}
@@ -214,7 +204,7 @@ class Log:
         self.raw: dict[int, Row] = {}  # those that would be written in another way today
         self.driver: MemoryRun | None = None
         self.watchers: set[Watcher] = set()
-        self.place, summary = Place(0, genesis(run_id)), NO_RECORDS
+        self.place, summary = Place(0, codec.genesis(run_id)), NO_RECORDS
         if parent is not None:
             shared = parent.records(0)[:at]
             self.place = Place(at, bytes.fromhex(shared[-1].hash))
@@ -249,10 +239,10 @@ class Log:
         """Add records as they were written. Raises `JournalCorrupt`, with nothing added."""
         records, place, summary = list[Recorded](), self.place, self.summary
         for row in rows:
-            record, hash_ = record_of_row(
-                self.run_id, *place, row, lambda digest, form: decode_catalogue(blob_in(blobs, digest), form)
+            record, hash_ = codec.record_of_row(
+                self.run_id, *place, row, lambda digest, form: codec.decode_catalogue(blob_in(blobs, digest), form)
             )
-            if (row.form, row.body) != (VERSION, encode(record.event)[0]):
+            if (row.form, row.body) != (VERSION, codec.encode(record.event)[0]):
                 self.raw[row.seq] = row
             records.append(record)
             place, summary = Place(row.seq + 1, hash_), summarise(summary, (record.event,), record.at)
@@ -263,7 +253,7 @@ class Log:
         """Its own records as they were written."""
         own = self.own[max(since - self.at, 0) :][:limit]
         return [
-            self.raw.get(one.seq) or Row(one.seq, one.at, VERSION, encode(one.event)[0], bytes.fromhex(one.hash))
+            self.raw.get(one.seq) or Row(one.seq, one.at, VERSION, codec.encode(one.event)[0], bytes.fromhex(one.hash))
             for one in own
         ]
 

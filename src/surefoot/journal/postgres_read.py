@@ -12,18 +12,7 @@ from dataclasses import replace
 from typing import LiteralString, NamedTuple
 
 from surefoot.core.state.summary import LEAST_SEARCHED, is_listed, status_of, summarise
-from surefoot.journal.codec import (
-    RunRow,
-    Segment,
-    decode_catalogue,
-    digest_of,
-    genesis,
-    lineage,
-    place_of,
-    record_of_row,
-    storable,
-    summary_of,
-)
+from surefoot.journal import codec
 from surefoot.journal.postgres_server import GONE, Database, Row, is_dead_here
 from surefoot.journal.postgres_write import label_of, text_of
 from surefoot.types.errors import JournalCorrupt, JournalError, RunUnknown
@@ -81,8 +70,8 @@ class _NoCatalogue(LookupError):
 class Found(NamedTuple):
     """A run and those whose records it shares, oldest first; `head` is the hash of its last record."""
 
-    row: RunRow
-    segments: Sequence[Segment]
+    row: codec.RunRow
+    segments: Sequence[codec.Segment]
     head: bytes
     ready_at: float | None
     is_driven: bool
@@ -99,9 +88,9 @@ class Reader:
         rows = await self._database.ask(_LINE, (run_id,)) if run_id.isprintable() else []
         if not rows:
             raise RunUnknown(f"unknown run {run_id!r} in the journal {self._database.name}; `surefoot runs` lists them")
-        line = {row[0]: RunRow(*row[:7]) for row in rows}
-        own, ready_at, head, lives = RunRow(*rows[0][:7]), *rows[0][7:]
-        segments = lineage(own, own.events, line.get)
+        line = {row[0]: codec.RunRow(*row[:7]) for row in rows}
+        own, ready_at, head, lives = codec.RunRow(*rows[0][:7]), *rows[0][7:]
+        segments = codec.lineage(own, own.events, line.get)
         return Found(own, segments, head, ready_at, lives and not is_dead_here(own.owner))
 
     async def load(
@@ -124,7 +113,7 @@ class Reader:
     async def summary(self, found: Found) -> RunSummary:
         row = found.row
         (body, change), *_ = await self._database.ask(_KEPT, (row.number,)) or [(None, 0)]
-        kept = summary_of(body)
+        kept = codec.summary_of(body)
         summary = NO_RECORDS if kept is None or kept.events > row.events else kept
         if summary.events < row.events:
             async for record in self._proven(found, summary.events):
@@ -138,7 +127,7 @@ class Reader:
     async def beginning(self, prefix: str, limit: int) -> list[str]:
         if "\0" in prefix:  # of none
             return []
-        return [run_id for (run_id,) in await self._database.ask(_BEGINNING, (storable(prefix), limit))]
+        return [run_id for (run_id,) in await self._database.ask(_BEGINNING, (codec.storable(prefix), limit))]
 
     async def current_summary(self, run_id: str) -> RunSummary:
         """A run as a list has it: by its ending, by who drives it, or by what it waits for."""
@@ -156,13 +145,13 @@ class Reader:
         if not rows:
             raise JournalError(f"journal {self._database.name}: no bytes of digest {digest}")
         data: bytes = rows[0][0]
-        if digest_of(data) != digest:
+        if codec.digest_of(data) != digest:
             raise JournalError(f"journal {self._database.name}: the bytes of digest {digest} were altered")
         return data
 
     async def _proven(self, found: Found, since: int, read: str = "") -> AsyncIterator[Recorded]:
         run_id, expected = found.row.run_id, since
-        previous = None if since else genesis(found.segments[0].run_id)
+        previous = None if since else codec.genesis(found.segments[0].run_id)
         async for row in self._rows(found.segments, max(since - 1, 0)):
             if previous is not None:
                 record, previous = await self.record(run_id, expected, previous, row)
@@ -180,7 +169,7 @@ class Reader:
         if 0 < expected == found.row.events and previous not in (None, found.head):
             raise JournalCorrupt(run_id, expected - 1, f"it is not the one that was written; {_REMEDY}")
 
-    async def _rows(self, segments: Sequence[Segment], at: int) -> AsyncIterator[Row]:
+    async def _rows(self, segments: Sequence[codec.Segment], at: int) -> AsyncIterator[Row]:
         for segment in segments:
             while at < segment.stop:
                 rows = await self._database.ask(_ROWS, (segment.number, at, segment.stop, _PIECE))
@@ -195,10 +184,10 @@ class Reader:
         """The record that follows the hash `previous`, and its own hash. Raises `JournalCorrupt`, `JournalTooNew`."""
         while True:
             try:
-                return record_of_row(run_id, expected, previous, row, self._catalogue)
+                return codec.record_of_row(run_id, expected, previous, row, self._catalogue)
             except _NoCatalogue as needed:
                 data = await self.blob(needed.digest)
-                self._catalogues[needed.digest, needed.version] = decode_catalogue(data, needed.version)
+                self._catalogues[needed.digest, needed.version] = codec.decode_catalogue(data, needed.version)
                 if len(self._catalogues) > _KEPT_CATALOGUES:
                     del self._catalogues[next(iter(self._catalogues))]
 
@@ -217,7 +206,7 @@ class Lister:
 
     async def page(self, wanted: RunFilter, after: str, limit: int) -> RunPage:
         found: list[tuple[int, RunSummary]] = []
-        async for number, summary in self._wanted(wanted, place_of(after)):
+        async for number, summary in self._wanted(wanted, codec.place_of(after)):
             if len(found) == limit:
                 return RunPage(tuple(one for _, one in found), str(found[-1][0]))
             found.append((number, summary))
@@ -256,7 +245,7 @@ class Lister:
 
     async def _line(self, row: Row) -> RunSummary:
         _, run_id, owner, lives, ready_at, began, body, change = row
-        summary = summary_of(body)
+        summary = codec.summary_of(body)
         if summary is None:  # it was written by another surefoot
             return replace(await self._reader.current_summary(run_id), change=change)
         is_driven = summary.status == "running" and lives and not is_dead_here(owner)

@@ -89,12 +89,7 @@ def test_the_phases_of_a_run(replies: list[Scripted], config: dict[str, str], en
 
 
 def test_what_runs_beside_a_failure_is_drained_first() -> None:
-    _, events = ran(
-        plan(step("a", "look", at="nothing"), step("b", "look", at="x")),
-        GIVE_UP,
-        overall(),
-        "Stopped.",
-    )
+    _, events = ran(plan(step("a", "look", at="nothing"), step("b", "look", at="x")), GIVE_UP, overall(), "Stopped.")
     at = next(at for at, event in enumerate(events) if event.type == "StepReflected")
     before = [event for event in events[: at + 1] if not (isinstance(event, InStep) and event.step_id == "b")]
     open_b = [event for event in events if isinstance(event, InStep) and event.step_id == "b"]

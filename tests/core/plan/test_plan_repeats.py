@@ -14,19 +14,7 @@ import pytest
 from plan_world import STEPS, TOOLS, decomposing, escalated, failed, replanning, state_of
 from plan_world import planning_of as planning_with
 
-from plan_kit import (
-    GIVE_UP,
-    ONE_BY_ONE,
-    WORDS,
-    World,
-    adjusted,
-    off,
-    planning_of,
-    refusals,
-    retry,
-    step,
-    suggested,
-)
+from plan_kit import GIVE_UP, ONE_BY_ONE, WORDS, World, adjusted, off, planning_of, refusals, retry, step, suggested
 from scenes import Row, play, scenes
 from surefoot import Catalogue, GuardConfig, ToolSpec
 from surefoot.core.plan.accept import MOST_FAULTS, draft_faults, faults_text, plan_given

@@ -16,7 +16,7 @@ from surefoot.types.rules import Role
 from surefoot.types.tools import Effect, ToolSpec
 
 EFFECTS: tuple[Effect, ...] = ("read", "delete", "transact", "communicate", "write")
-"""The effects, in the order in which they are tried for one word."""
+"""The effects, in the order in which they are tried for one word; of those that change something, strongest first."""
 
 TRANSACT: frozenset[Effect] = frozenset({"transact"})
 CHINESE_ACTIONS: Mapping[Effect, re.Pattern[str]] = {e: late(f"{{cjk_actions.{e}|}}") for e in EFFECTS}
@@ -193,7 +193,6 @@ def _has_link(spec: ToolSpec) -> bool:
     )
 
 
-_STRENGTH: tuple[Effect, ...] = ("delete", "transact", "communicate", "write")
 _JOINTS = frozenset(("and", "or", "then"))
 
 
@@ -213,9 +212,8 @@ def _class_of(name: str) -> Effect | None:
             said: list[Effect] = [e for e in EFFECTS if e in known or (is_chinese and _CHINESE[e].search(word))]
             found.update(said[:1])
             is_new = not said
-    for effect in _STRENGTH:
-        if effect in found:
-            return effect
+    if found - {"read"}:
+        return next(effect for effect in EFFECTS if effect in found and effect != "read")
     return "read" if found and stems_of("names.run").isdisjoint(stems(words)) else None
 
 

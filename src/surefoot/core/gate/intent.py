@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import cast
+from typing import Any, cast
 
 from surefoot.core.gate.clauses import clauses_of
 from surefoot.core.gate.effects import CHINESE_ACTIONS, effects_in
@@ -157,17 +157,12 @@ def with_constraints(anchor: IntentAnchor, words: str, reply: Mapping[str, objec
     dropped = 0
     for at, one in enumerate(cast("list[Mapping[str, object]]", reply["constraints"]), 1):  # as the schema has it
         kind = cast("ConstraintType", one["constraint_type"])
-        said_of = cast("Mapping[str, object]", one["condition"])
-        condition = Condition(
-            cast("Effect | None", said_of.get("effect")),
-            max_amount=cast("float | None", said_of.get("max_amount")),
-            max_count=cast("int | None", said_of.get("max_count")),
-        )
-        named = {name: tuple(cast("list[str]", said_of.get(name) or ())) for name in TARGETS}
-        condition = replace(condition, **named)
+        said_of = cast("Mapping[str, Any]", one["condition"])  # Any: each field has a type of its own
+        given: dict[str, Any] = {name: said_of.get(name) for name in ("effect", "max_amount", "max_count")}
+        given |= {name: tuple(said_of.get(name) or ()) for name in TARGETS}
+        condition = Condition(**given)
         quote = normal_text(str(one["quote"]))
-        targets = (*condition.allowed_targets, *condition.forbidden_targets, *condition.except_targets)
-        stands = all(target.strip() and holds(whole, normal_text(target)) for target in targets)
+        stands = all(one.strip() and holds(whole, normal_text(one)) for name in TARGETS for one in given[name])
         # what is always asked for is not forbidden as a whole
         says_something = replace(condition, effect=None) != Condition() or condition.effect not in (None, "read")
         is_quoted = len(quote) >= 3 and holds(said, quote)  # noqa: PLR2004  # fewer characters say nothing

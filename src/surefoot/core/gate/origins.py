@@ -11,18 +11,10 @@ from dataclasses import replace
 from typing import cast
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.gate.roles import SENSITIVE, Leaf, is_sensitive, leaves_of, schema_at
+from surefoot.core.gate.roles import SENSITIVE, Leaf, decimal_of, is_sensitive, leaves_of, schema_at
 from surefoot.core.gate.slots import Use, has_labelled
 from surefoot.core.gate.sources import Known, Source
-from surefoot.core.text.look import (
-    found_at,
-    hides,
-    holds,
-    holds_token,
-    is_chinese,
-    normal_text,
-    place_in,
-)
+from surefoot.core.text.look import found_at, hides, holds, holds_token, is_chinese, normal_text, place_in
 from surefoot.core.text.records import Atom, index_of, sentence_around
 from surefoot.core.text.words import dates_of, day_number, late, phrase, same_day, word_set, words
 from surefoot.types.guard import Evidence
@@ -105,7 +97,8 @@ def is_of_user(known: Known, leaf: Leaf) -> bool:
         return any(same_day(day, other) for day in days for other in said.anchor.dates)
     if leaf.kind == "number":
         exact = leaf.norm.removeprefix("number:")
-        if leaf.role in ("object", "destination") and _is_small(exact):
+        value = decimal_of(exact) if leaf.role in ("object", "destination") else None
+        if value is not None and abs(value) < LEAST_UNLABELLED:
             return has_labelled(said.anchor.text, exact)  # without a label it is any number
         return exact in said.anchor.numbers
     if leaf.kind != "text":
@@ -142,13 +135,6 @@ def _stands_alone(said: str, name: str) -> bool:
         if is_begun and (not is_chinese(after[:1]) or after.startswith(words("after_name"))):
             return True
     return False
-
-
-def _is_small(exact: str) -> bool:
-    try:
-        return abs(float(exact)) < LEAST_UNLABELLED
-    except ValueError:
-        return False
 
 
 def _in_results(known: Known, leaf: Leaf, plain: Evidence, use: Use | None) -> Evidence | None:

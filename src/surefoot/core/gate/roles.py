@@ -265,10 +265,10 @@ def sums_of(values: Iterable[tuple[str, Role, object]]) -> tuple[Sum, ...]:
     named = frozenset(one for said, _, text in given if "currency" in said for one in currencies_in(text) or {text})
     amounts = [(said, text) for said, role, text in given if role == "amount"]
     counts, prices = stems_of("names.quantity"), stems_of("names.price")
-    often = [_decimal(text) for said, text in amounts if not said.isdisjoint(counts)]
+    often = [decimal_of(text) for said, text in amounts if not said.isdisjoint(counts)]
     times = max((Decimal(1), *(one for one in often if one is not None)))
     return tuple(
-        Sum(_decimal(text), currencies_in(text) or named, Decimal(1) if said.isdisjoint(prices) else times)
+        Sum(decimal_of(text), currencies_in(text) or named, Decimal(1) if said.isdisjoint(prices) else times)
         for said, text in amounts
         if said.isdisjoint(counts)
     )
@@ -283,7 +283,8 @@ def currencies_in(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _decimal(text: str) -> Decimal | None:
+def decimal_of(text: str) -> Decimal | None:
+    """The exact value of a number; None for what is none, or has no end."""
     try:
         value = Decimal(number(text))
     except InvalidOperation:

@@ -29,19 +29,13 @@ class Edit:
 
 def needs_planning(strategy: reflection.ReplanningStrategy) -> bool:
     """Whether a strategy takes a corrective selection and a decomposition before it can be applied."""
-    match strategy:
-        case reflection.FullReplan() | reflection.ReplanFromStep():
-            return True
-        case reflection.AddRemediationSteps(suggestions):
-            return any(isinstance(one, str) for one in suggestions)
-        case reflection.SkipSteps() | reflection.AdjustDependencies():
-            return False
-        case _:
-            assert_never(strategy)
+    if isinstance(strategy, reflection.AddRemediationSteps):
+        return any(isinstance(one, str) for one in strategy.suggestions)
+    return isinstance(strategy, reflection.FullReplan | reflection.ReplanFromStep)
 
 
 def edit_of(planning: Planning, strategy: reflection.ReplanningStrategy) -> Edit:
-    """The edit of a strategy; of one that needs planning first, only what is wrong with it already."""
+    """The edit of a strategy; of one that needs planning first, as far as it is known."""
     match strategy:
         case reflection.FullReplan():
             return Edit()
@@ -53,9 +47,7 @@ def edit_of(planning: Planning, strategy: reflection.ReplanningStrategy) -> Edit
             return _adjusting(planning, strategy)
         case reflection.AddRemediationSteps(suggestions):
             steps = [one for one in suggestions if isinstance(one, reflection.RemediationStep)]
-            if needs_planning(strategy):
-                return Edit(faults=remedied(planning, steps).faults) if steps else Edit()
-            return remedied(planning, steps)
+            return remedied(planning, steps) if steps or not needs_planning(strategy) else Edit()
         case _:
             assert_never(strategy)
 

@@ -15,7 +15,7 @@ from hashlib import sha256
 from surefoot.core.plan import accept, forms
 from surefoot.core.plan.child import references_in
 from surefoot.core.plan.choose import fallback, selection_given
-from surefoot.core.plan.edits import Edit, edit_of, needs_planning
+from surefoot.core.plan.edits import edit_of, needs_planning
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.repeats import fingerprint
 from surefoot.core.state.state import Planning, State
@@ -185,18 +185,15 @@ def run_reflected(
     strategy = read if read is not None else FullReplan()
     # The edit of a strategy, held to its own rules and, as any draft, to those of R1; or all that is wrong with it.
     draft = forms.suggested_steps(proposed) if isinstance(strategy, AddRemediationSteps) else ()
-    found = accept.draft_faults(planning, draft, state.tools) if draft else []
-    if len(draft) > planning.config.max_steps:
-        edit = Edit(faults=tuple(found))
-    else:
+    faults = accept.draft_faults(planning, draft, state.tools) if draft else []
+    edit = edit_of(planning, strategy)
+    if len(draft) <= planning.config.max_steps:
         unreadable = [f"bad_kind:{one.step_id}" for one in draft if one.step is None]
-        edit = edit_of(planning, strategy)
-        found = [*edit.faults, *found, *unreadable]
+        faults = [*edit.faults, *faults, *unreadable]
         if not (edit.faults or unreadable or needs_planning(strategy)):
-            found += accept.edit_faults(state, planning, edit.operations)
-        edit = Edit(faults=tuple(dict.fromkeys(found))) if found else edit
-    if edit.faults:
-        return (*refused, _invalid(edit.faults))
+            faults += accept.edit_faults(state, planning, edit.operations)
+    if faults:
+        return (*refused, _invalid(tuple(dict.fromkeys(faults))))
     told = RunReflected("replan", cause, reflection, "", "", strategy, percent, is_disputed)
     if needs_planning(strategy):
         return (*refused, told)

@@ -17,20 +17,11 @@ import orjson
 
 from surefoot.core.parse.validate import Validator
 from surefoot.core.text import at, clean, json_text, shortened
+from surefoot.core.text.json import pin_of
 from surefoot.tools.call import code_of
+from surefoot.tools.mcp import offers
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.link import Connection, Link, LinkLost, Unreachable
-from surefoot.tools.mcp.offers import (
-    Listing,
-    Offer,
-    attachments_of,
-    messages_of,
-    pin_of,
-    prompts_of,
-    resource_lines,
-    resources_of,
-    visible_text,
-)
 from surefoot.types.attachments import Attachment, media_type_of
 from surefoot.types.errors import UsageError, extra_needed
 from surefoot.types.messages import ModelMessage
@@ -65,7 +56,7 @@ class McpTool:
     once, only if the developer declared that it may be repeated. Source: spec/guard.md, section 4.4.
     """
 
-    def __init__(self, offer: Offer, connection: Connection) -> None:
+    def __init__(self, offer: offers.Offer, connection: Connection) -> None:
         self.offer = offer
         self.pin = offer.pin
         self.connection = connection
@@ -132,9 +123,9 @@ class McpTool:
             if self.offer.reads:
                 uri = str(arguments.get("uri") or "")
                 if not uri:
-                    return self._result(resource_lines(await link.ask(resources_of)), failed=False)
+                    return self._result(offers.resource_lines(await link.ask(offers.resources_of)), failed=False)
                 try:
-                    found = await link.ask(partial(attachments_of, uri=uri))
+                    found = await link.ask(partial(offers.attachments_of, uri=uri))
                 except UsageError as error:
                     return self._result(f"Not read: {error}", failed=True)
                 files = tuple(one for one in found if one.digest)
@@ -203,7 +194,7 @@ def _block(block: ContentBlock) -> str:
     if block.type == "text":
         return block.text
     held = block.resource if block.type == "resource" else block
-    kind, text = visible_text(held.mime_type or "unknown type", 100), getattr(held, "text", None)
+    kind, text = offers.visible_text(held.mime_type or "unknown type", 100), getattr(held, "text", None)
     base64 = str(getattr(held, "data", getattr(held, "blob", "")))
     size = f"{len(base64.rstrip('=')) * 3 // 4} bytes"  # of what the text in base64 holds
     match block.type:
@@ -211,9 +202,9 @@ def _block(block: ContentBlock) -> str:
             return f"[{block.type}, {kind}, {size}]"
         case "resource_link":
             size = "" if block.size is None else f", {block.size} bytes"
-            return f"[link to a resource: {visible_text(block.uri, 500)}, {kind}{size}]"
+            return f"[link to a resource: {offers.visible_text(block.uri, 500)}, {kind}{size}]"
         case "resource":
-            about = f"[resource {visible_text(block.resource.uri, 500)}, {kind}"
+            about = f"[resource {offers.visible_text(block.resource.uri, 500)}, {kind}"
             return f"{about}, {len(text)} characters]\n{text}" if isinstance(text, str) else f"{about}, {size}]"
 
 
@@ -261,7 +252,7 @@ class McpServers:
         """
         return (await self._current()).tools
 
-    async def listings(self) -> dict[str, Listing]:
+    async def listings(self) -> dict[str, offers.Listing]:
         """What each server offers, by its name, as of `tools`; without optional servers that were never reached."""
         held = await self._current()
         return {one.server.name: listing for one, listing in zip(held.connections, held.of, strict=True) if listing}
@@ -271,20 +262,20 @@ class McpServers:
 
         Raises `UsageError` for a server that is not one of these or cannot be reached, and for what it cannot read.
         """
-        return await self._ask(server, f"the resource {uri!r}", partial(attachments_of, uri=uri))
+        return await self._ask(server, f"the resource {uri!r}", partial(offers.attachments_of, uri=uri))
 
     async def prompt(
         self, server: str, name: str, arguments: Mapping[str, str] | None = None
     ) -> tuple[ModelMessage, ...]:
         """A prompt of a server, filled in. Raises `UsageError` as `resource` does."""
         return await self._ask(
-            server, f"the prompt {name!r}", partial(messages_of, name=name, arguments=arguments or {})
+            server, f"the prompt {name!r}", partial(offers.messages_of, name=name, arguments=arguments or {})
         )
 
     async def contents(self, server: str) -> tuple[Sequence[Resource], Sequence[Prompt]]:
         """The resources and prompts that a server lists. Raises `UsageError` as `resource` does."""
-        found = await self._ask(server, "its resources", resources_of)
-        return found, await self._ask(server, "its prompts", prompts_of)
+        found = await self._ask(server, "its resources", offers.resources_of)
+        return found, await self._ask(server, "its prompts", offers.prompts_of)
 
     async def _ask(self, server: str, what: str, ask: Callable[[Client], Awaitable[T]]) -> T:
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # the extra `mcp` loads late
@@ -298,7 +289,7 @@ class McpServers:
         except (Unreachable, LinkLost) as error:
             raise UsageError(f"the MCP server {server} cannot be asked for {what}: {error}") from error
         except MCPError as error:
-            told = connection.server.without_secrets(visible_text(error.message, _MOST_TOLD_CHARS))
+            told = connection.server.without_secrets(offers.visible_text(error.message, _MOST_TOLD_CHARS))
             raise UsageError(f"the MCP server {server} does not give {what}: {told}") from error
 
     async def aclose(self) -> None:
@@ -317,7 +308,7 @@ class McpServers:
     async def _current(self) -> _Held:
         held = self._here()
 
-        async def listing_now(connection: Connection) -> Listing | None:
+        async def listing_now(connection: Connection) -> offers.Listing | None:
             """What it offers now, else what it offered before; None for an optional one that was never reached."""
             try:
                 await connection.ready()
@@ -344,5 +335,5 @@ class _Held:
 
     def __init__(self, connections: tuple[Connection, ...]) -> None:
         self.connections = connections
-        self.of: tuple[Listing | None, ...] = (None,) * len(connections)
+        self.of: tuple[offers.Listing | None, ...] = (None,) * len(connections)
         self.tools: tuple[McpTool, ...] = ()
