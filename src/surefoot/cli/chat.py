@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,33 +15,22 @@ import typer
 
 from surefoot.agent import Agent
 from surefoot.chat import Chat
-from surefoot.cli.conduct import Work, agent_with, driven
+from surefoot.cli import setup
+from surefoot.cli.conduct import Work, agent_with, driven, keeping
 from surefoot.cli.exits import DONE, TERMINATED, Terminated
 from surefoot.cli.live import Progress, put, stderr, stdout
 from surefoot.cli.options import JournalOption, Options, SettingsOption, VerboseOption, takes_options
-from surefoot.cli.recipes import Recipe, keep_recipe
+from surefoot.cli.recipes import Recipe
 from surefoot.cli.runs import answer_on
-from surefoot.cli.setup import (
-    Found,
-    closed_after,
-    find,
-    journal_hint,
-    journal_path,
-    question_within,
-    tools_of,
-    user_name,
-    with_journal,
-)
+from surefoot.cli.setup import Found
 from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.core.state.window import READ_RESULT
 from surefoot.run import Run
-from surefoot.runtime.world import Watch
 from surefoot.speak import Voice
 from surefoot.telling.text import Line, visible
 from surefoot.telling.why import why
 from surefoot.types.errors import UsageError
-from surefoot.types.events import CallJudged, Event, RunStarted
-from surefoot.types.messages import Signal
+from surefoot.types.events import CallJudged
 
 HELP = """\
 /tools       the tools of this chat
@@ -76,7 +65,7 @@ def chat(
             room.hear(said)
         except UsageError as error:
             put(stderr(), [Line(visible(str(error)), "bad")])
-    put(stderr(), [Line(f"continue with: surefoot chat --continue {room.chat.id}{journal_hint(journal)}", "dim")])
+    put(stderr(), [Line(f"continue with: surefoot chat --continue {room.chat.id}{setup.journal_hint(journal)}", "dim")])
     raise typer.Exit(DONE)
 
 
@@ -105,7 +94,7 @@ class _Room:
     verbose: bool
 
     def last(self) -> Run:
-        return asyncio.run(closed_after(self.agent, lambda _: self.chat.last()))
+        return asyncio.run(setup.closed_after(self.agent, lambda _: self.chat.last()))
 
     def hear(self, said: str) -> None:
         command, _, rest = said.partition(" ")
@@ -113,7 +102,9 @@ class _Room:
             case "/help":
                 put(stdout(), [Line(line) for line in HELP.splitlines()])
             case "/tools":
-                specs = self._state().tools.tools or [t.spec for t in tools_of(self.recipe, journal_path(self.journal))]
+                specs = self._state().tools.tools or [
+                    t.spec for t in setup.tools_of(self.recipe, setup.journal_path(self.journal))
+                ]
                 put(stdout(), [Line(f"{visible(one.name)}  {one.effect}") for one in specs if one.name != READ_RESULT])
             case "/why":
                 records = _records(self.journal, self.last().id).records
@@ -125,38 +116,25 @@ class _Room:
                 self.chat = self.agent.chat(after=self.last().id)
                 put(stderr(), [Line(f"chat {self.chat.id} goes on from here", "head")])
             case "/resume":
-                self._turn(lambda watch, stream: self.chat.resume(watch=watch, stream=stream))
+                self._turn(self.chat.resume)
             case _ if said.startswith("/"):
                 raise UsageError(f"unknown command {command!r}; /help lists them")
             case _:
-                self._turn(lambda watch, stream: self.chat.send(said, watch=watch, stream=stream))
+                self._turn(partial(self.chat.send, said))
 
     def _turn(self, work: Work) -> None:
         next_work: Work | None = work
         try:
             while next_work is not None:
                 showing = Progress(self._state(), detail=self.verbose)
-                run = driven(self.agent, self._keeping(next_work), showing)
+                run = driven(self.agent, keeping(next_work, self.journal, self.recipe), showing)
                 next_work = self._answered(run) if run.status == "paused" else None
                 if next_work is None:
-                    showing.over(run, journal_hint(self.journal))
+                    showing.over(run, setup.journal_hint(self.journal))
         except (KeyboardInterrupt, asyncio.CancelledError, Terminated) as stopped:
             put(stderr(), [Line("interrupted; /resume continues this turn", "warn")])
             if not isinstance(stopped, KeyboardInterrupt):  # SIGTERM is for the whole of it
                 raise typer.Exit(TERMINATED) from None
-
-    def _keeping(self, work: Work) -> Work:
-        """The same, with the recipe of the run kept once it has begun, so that it counts as this user's own."""
-
-        def seeing(watch: Watch, stream: bool) -> Coroutine[object, object, Run]:
-            def notice(news: Event | Signal) -> None:
-                if isinstance(news, RunStarted):
-                    keep_recipe(journal_path(self.journal), news.run_id, self.recipe)
-                watch(news)
-
-            return work(notice, stream)
-
-        return seeing
 
     def _answered(self, run: Run) -> Work | None:
         """Ask what waits; what goes on with the run then. None where a question was left open."""
@@ -165,20 +143,17 @@ class _Room:
             if any(call.is_in_doubt for call in rows):
                 return None  # the lines at the end of the turn say how it is settled
             for call in rows:
-                put(stdout(), with_journal(self.journal, partial(question_within, found=found, call=call)))
+                put(stdout(), setup.with_journal(self.journal, partial(setup.question_within, found=found, call=call)))
             picked = answer_on(sys.stdin, len(rows))
             if picked is None:
                 put(stderr(), [Line("that is not an answer; /resume asks again", "warn")])
                 return None
-            self._say(run.id, [rows[at - 1] for at in picked], rows if not picked else ())
-        return lambda watch, stream: self.chat.resume(watch=watch, stream=stream)
+            self._say(run.id, [rows[at - 1] for at in picked] or rows, is_yes=bool(picked))
+        return self.chat.resume
 
-    def _say(self, run_id: str, allowed: Sequence[Call], refused: Sequence[Call]) -> None:
-        name = user_name()
-        if allowed:
-            with_journal(self.journal, lambda store: Voice(store).approve(run_id, allowed, by=name))
-        else:
-            with_journal(self.journal, lambda store: Voice(store).refuse(run_id, refused, by=name))
+    def _say(self, run_id: str, calls: Sequence[Call], *, is_yes: bool) -> None:
+        say, name = Voice.approve if is_yes else Voice.refuse, setup.user_name()
+        setup.with_journal(self.journal, lambda store: say(Voice(store), run_id, calls, by=name))
 
     def _state(self) -> State:
         try:
@@ -188,4 +163,4 @@ class _Room:
 
 
 def _records(journal: str | None, run_id: str) -> Found:
-    return with_journal(journal, lambda store: find(store, run_id, journal))
+    return setup.with_journal(journal, lambda store: setup.find(store, run_id, journal))

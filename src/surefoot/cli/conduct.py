@@ -20,6 +20,7 @@ from typing import Annotated, TextIO, TypeVar
 import typer
 
 from surefoot.agent import Agent
+from surefoot.cli import setup
 from surefoot.cli.exits import CODES, INTERRUPTED, TERMINATED, Terminated
 from surefoot.cli.live import Answers, JsonLines, PlanProgress, Progress, Showing, put, stderr
 from surefoot.cli.options import (
@@ -38,23 +39,7 @@ from surefoot.cli.options import (
     takes_options,
 )
 from surefoot.cli.recipes import Recipe, keep_recipe, recipe_of
-from surefoot.cli.setup import (
-    Found,
-    agent_from,
-    check_tools,
-    closed_after,
-    config_for,
-    find,
-    journal_hint,
-    journal_path,
-    open_journal,
-    recipe_from,
-    schema_in,
-    served,
-    tools_of,
-    user_name,
-    with_journal,
-)
+from surefoot.cli.setup import Found
 from surefoot.core.loop.fold import fold
 from surefoot.core.plan.accept import PLAN, signature
 from surefoot.core.plan.child import open_calls
@@ -67,7 +52,7 @@ from surefoot.telling.text import Line, visible
 from surefoot.types.attachments import Attachment
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Event, JournalOrigin, RunForked, RunResumed
+from surefoot.types.events import Event, JournalOrigin, RunForked, RunResumed, RunStarted
 from surefoot.types.messages import Signal
 from surefoot.types.ports import JournalStore
 from surefoot.types.task import Task
@@ -92,8 +77,8 @@ OutputOption = Annotated[
     ),
 ]
 
-Work = Callable[[Watch, bool], Coroutine[object, object, Run]]
-"""What drives the run; it is given who watches, and whether pieces of replies are wanted."""
+Work = Callable[..., Coroutine[object, object, Run]]
+"""What drives the run; it is given who is to `watch`, and whether to `stream` pieces of replies."""
 
 _ASKED = "Run this plan? Type yes or no, or say what you want instead: "
 _SHORT = {"yes": "yes", "y": "yes", "no": "no", "n": "no"}
@@ -116,16 +101,13 @@ def run(
 ) -> None:
     """Run a task. The answer goes to stdout, progress to stderr; the exit code says how it ended."""
     answers, given = Answers(output), task_from(task or (), words, attach or (), options.mcp or ())
-    agent, recipe = agent_with(options, config, journal, instructions, schema_in(schema))
+    agent, recipe = agent_with(options, config, journal, instructions, setup.schema_in(schema))
     run_id = new_run_id()
-    keep_recipe(journal_path(journal), run_id, recipe)
-
-    async def work(watch: Watch, stream: bool) -> Run:
-        return await agent.run(given, run_id=run_id, watch=watch, stream=stream)
-
+    keep_recipe(setup.journal_path(journal), run_id, recipe)
     if recipe.settings and not as_json:
         put(stderr(), [Line(f"settings: {visible(recipe.settings)}", "dim")])
     showing = _showing(EMPTY, run_id, recipe.reasoner, answers, as_json=as_json, verbose=verbose)
+    work = partial(agent.run, given, run_id=run_id)
     _conduct(agent, work, run_id, showing, journal, by="" if options.review_plan and not as_json else None)
 
 
@@ -140,11 +122,11 @@ def agent_with(
     settings = settings_path(config)
     by_file = config_in(settings, is_found=config is None) if settings else LoopConfig()
     closed = guard_files(settings, options)
-    recipe = replace(recipe_from(options), settings=str(settings or ""), guard_files=closed, schema=schema)
-    path = journal_path(journal)
-    tools = tools_of(recipe, path)
-    store = open_journal(path, make=True)
-    return agent_from(recipe, tools, store, config_for(recipe, tools, options, by_file), instructions), recipe
+    recipe = replace(setup.recipe_from(options), settings=str(settings or ""), guard_files=closed, schema=schema)
+    path = setup.journal_path(journal)
+    tools = setup.tools_of(recipe, path)
+    store, by_options = setup.open_journal(path, make=True), setup.config_for(recipe, tools, options, by_file)
+    return setup.agent_from(recipe, tools, store, by_options, instructions), recipe
 
 
 @partial(takes_options, hidden=KEPT_BY_RESUME)
@@ -168,15 +150,10 @@ def resume(
     if options.prefetch is not None and (state.found or state.turn or state.done):
         raise UsageError(f"run {found.run_id} is past its prefetching; start a new run to change that")
     agent = agent_of(config)
-    keep = partial(keep_recipe, journal_path(journal), found.run_id, recipe)
-
-    async def work(watch: Watch, stream: bool) -> Run:
-        seen = _keeping(watch, keep)
-        return await agent.resume(found.run_id, by=by, config=config, watch=seen, stream=stream, origin=origin)
-
+    work = partial(agent.resume, found.run_id, by=by, config=config, origin=origin)
     showing = _showing(state, found.run_id, recipe.reasoner, answers, as_json=as_json, verbose=verbose)
     asked = by if options.review_plan and not as_json else None
-    _conduct(agent, work, found.run_id, showing, journal, by=asked)
+    _conduct(agent, keeping(work, journal, recipe, found.run_id), found.run_id, showing, journal, by=asked)
 
 
 @partial(takes_options, hidden=KEPT_BY_FORK)
@@ -199,42 +176,48 @@ def fork(
     state = fold(record.event for record in found.records[:at])
     recipe, agent_of, origin = _again(options, found, state, journal)
     agent, forked = agent_of(None), new_run_id()
-    keep = partial(keep_recipe, journal_path(journal), forked, recipe)
-
-    async def work(watch: Watch, stream: bool) -> Run:
-        seen = _keeping(watch, keep)
-        return await agent.fork(found.run_id, at, new_id=forked, watch=seen, stream=stream, origin=origin)
-
+    work = keeping(partial(agent.fork, found.run_id, at, new_id=forked, origin=origin), journal, recipe, forked)
     showing = _showing(state, forked, recipe.reasoner, answers, as_json=as_json, verbose=verbose)
     _conduct(agent, work, forked, showing, journal)
 
 
-def _keeping(watch: Watch, keep: Callable[[], None]) -> Watch:
-    """Keep the recipe once whose run it is stands on record: a run with a recipe counts as begun by this user."""
+def keeping(work: Work, journal: str | None, recipe: Recipe, run_id: str = "") -> Work:
+    """The same, with the recipe kept once the run is on record: one with a recipe counts as begun by this user.
 
-    def notice(news: Event | Signal) -> None:
-        if isinstance(news, RunResumed | RunForked):
-            keep()
-        watch(news)
+    Of one that does not start here, `run_id` says which it is; without it, none is kept of that one.
+    """
 
-    return notice
+    def seeing(*, watch: Watch, stream: bool) -> Coroutine[object, object, Run]:
+        def notice(news: Event | Signal) -> None:
+            begun = news.run_id if isinstance(news, RunStarted) else run_id
+            if begun and isinstance(news, RunStarted | RunResumed | RunForked):
+                keep_recipe(setup.journal_path(journal), begun, recipe)
+            watch(news)
+
+        return work(watch=notice, stream=stream)
+
+    return seeing
 
 
 def _find(given: str, journal: str | None) -> Found:
-    return with_journal(journal, lambda store: find(store, given, journal)).whole()
+    return setup.with_journal(journal, lambda store: setup.find(store, given, journal)).whole()
 
 
 def _again(
     options: Options, found: Found, state: State, journal: str | None
 ) -> tuple[Recipe, Callable[[LoopConfig | None], Agent], JournalOrigin]:
     """What a run that has begun goes on with: its recipe, what makes its agent, and whether this user has begun it."""
-    path = journal_path(journal)
+    path = setup.journal_path(journal)
     kept = recipe_of(path, found.run_id)
-    recipe = recipe_from(options, kept, state)
-    tools = tools_of(recipe, path)
-    check_tools(state, tools, recipe)
+    recipe = setup.recipe_from(options, kept, state)
+    tools = setup.tools_of(recipe, path)
+    setup.check_tools(state, tools, recipe)
     origin: JournalOrigin = "own" if kept is not None else "foreign"
-    return recipe, lambda config: agent_from(recipe, tools, open_journal(path), config, state.instructions), origin
+    return (
+        recipe,
+        lambda config: setup.agent_from(recipe, tools, setup.open_journal(path), config, state.instructions),
+        origin,
+    )
 
 
 def _showing(state: State, run_id: str, reasoner: str, answers: Answers, *, as_json: bool, verbose: bool) -> Showing:
@@ -278,7 +261,7 @@ def _resource(named: str, mcp: Sequence[Path]) -> tuple[Attachment, ...]:
         raise UsageError(f"{named}: write mcp:SERVER/URI, as in mcp:docs/file:///notes.md")
     if not mcp:
         raise UsageError(f"{named}: name the file of MCP servers with --mcp")
-    return asyncio.run(served(mcp, lambda servers: servers.resource(server, uri)))
+    return asyncio.run(setup.served(mcp, lambda servers: servers.resource(server, uri)))
 
 
 def _stdin() -> str:
@@ -293,8 +276,9 @@ def _stdin() -> str:
 
 def driven(agent: Agent, work: Work, showing: Showing) -> Run:
     """Drive a run and show it. Ctrl-C and SIGTERM cancel it, and leave it resumable."""
+    seen = partial(work, watch=showing.watch, stream=showing.streams)
     with showing:
-        return asyncio.run(terminable(closed_after(agent, lambda _: work(showing.watch, showing.streams))))
+        return asyncio.run(terminable(setup.closed_after(agent, lambda _: seen())))
 
 
 async def terminable(work: Awaitable[T]) -> T:
@@ -341,14 +325,14 @@ def _conduct(
             print("surefoot: interrupted before the run began", file=sys.stderr)
             raise typer.Exit(code) from None
         ended = Run.of(state)
-        showing.over(ended, journal_hint(journal))
+        showing.over(ended, setup.journal_hint(journal))
         if any(call.attempts for _, call in open_calls(state)) and threading.active_count() > 1:
             print("a tool may still be running and cannot be stopped; Ctrl-C again exits at once", file=sys.stderr)
         if ended.status in ("paused", "interrupted"):  # else it has ended just before
             raise typer.Exit(code) from None
         raise typer.Exit(CODES[ended.status]) from None
     assert ended is not None  # noqa: S101  # the first work was done
-    showing.over(ended, journal_hint(journal))
+    showing.over(ended, setup.journal_hint(journal))
     raise typer.Exit(CODES[ended.status])
 
 
@@ -361,18 +345,18 @@ def _word_on_plan(agent: Agent, journal: str | None, state: State, by: str) -> W
     said = answer_on(sys.stdin, sys.stderr)
     if not said:
         return None
-    name, shown = by or user_name(), signature(state)
+    name, shown = by or setup.user_name(), signature(state)
 
     async def send_word(store: JournalStore) -> Found:
         if said == "yes":
             await Voice(store).approve(state.run_id, shown, by=name)
         else:
             await Voice(store).refuse(state.run_id, shown, by=name, reason="" if said == "no" else said)
-        return await find(store, state.run_id, journal)
+        return await setup.find(store, state.run_id, journal)
 
-    new = with_journal(journal, send_word).records[state.seen :]
+    new = setup.with_journal(journal, send_word).records[state.seen :]
 
-    async def go_on(watch: Watch, stream: bool) -> Run:
+    async def go_on(*, watch: Watch, stream: bool) -> Run:
         for record in new:
             watch(record.event)
         return await agent.resume(state.run_id, by=name, watch=watch, stream=stream)

@@ -27,18 +27,9 @@ from surefoot.run import Run
 from surefoot.telling.plan import Node, figures
 from surefoot.telling.rows import whose
 from surefoot.telling.text import Line, count, cut, json_line, one_line, visible
+from surefoot.types import messages
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, InStep, RunStarted
-from surefoot.types.messages import (
-    CallPreview,
-    Inside,
-    ReasoningDelta,
-    Reset,
-    Signal,
-    TextDelta,
-    TextHeld,
-    ToolProgress,
-)
 from surefoot.types.moves import Think
 from surefoot.types.plan_events import OfStep, PlanMade, StepStarted
 
@@ -130,12 +121,12 @@ class JsonLines:
     def __exit__(self, *error: object) -> None:
         return
 
-    def watch(self, item: Event | Signal) -> None:
+    def watch(self, item: Event | messages.Signal) -> None:
         """Print one event, also of an agent's run. How far a call is passes by, and no other signal is asked for."""
         run_id, told = self._run_id, cast("object", item)
-        while isinstance(told, Inside):
+        while isinstance(told, messages.Inside):
             run_id, told = told.run_id, told.item
-        if not isinstance(told, ToolProgress):
+        if not isinstance(told, messages.ToolProgress):
             _put_out(json_line(told, run_id), "; the run goes on")
 
     def over(self, run: Run, hint: str) -> None:  # noqa: ARG002 - machines know what to call
@@ -180,21 +171,21 @@ class Progress:
             self._status.stop()
             self._status = None
 
-    def watch(self, item: Event | Signal) -> None:
+    def watch(self, item: Event | messages.Signal) -> None:
         """Show one event in lines that stay, or a piece of a reply or a call's progress in the one that goes away."""
         match item:
-            case TextHeld(chars):
+            case messages.TextHeld(chars):
                 self._count(chars)
-            case TextDelta(text) | ReasoningDelta(text):
+            case messages.TextDelta(text) | messages.ReasoningDelta(text):
                 self._count(len(text))
                 self._tail = (self._tail + text)[-_WIDTH:]
-            case CallPreview(_, name):
+            case messages.CallPreview(_, name):
                 self._tail = f"{self._tail} → {name}"[-_WIDTH:]
-            case ToolProgress():
+            case messages.ToolProgress():
                 self._tail = progress(self._teller.state, item)
-            case Reset():
+            case messages.Reset():
                 self._tail = ""
-            case Inside():
+            case messages.Inside():
                 put(self._console, self._inside(item))
             case _:
                 self._show(item)
@@ -221,9 +212,9 @@ class Progress:
         if written:
             put(self._console, [Line(f"the answer is in {visible(written)}")])
 
-    def _inside(self, news: Inside, indent: int = 4) -> list[Line]:
+    def _inside(self, news: messages.Inside, indent: int = 4) -> list[Line]:
         item = news.item
-        if isinstance(item, Inside):
+        if isinstance(item, messages.Inside):
             return self._inside(item, indent + 4)
         width = self._console.width - indent
         teller = self._asked.setdefault(news.run_id, Teller(EMPTY, width=width, detail=self._detail))
@@ -339,7 +330,7 @@ def under_way(state: State) -> str:
     return f"{whose(next((move.role for move in moves if isinstance(move, Think)), SOLO))}thinking"
 
 
-def progress(state: State, told: ToolProgress) -> str:
+def progress(state: State, told: messages.ToolProgress) -> str:
     """How far a call is; its name only where several run."""
     call = state.call(told.call_id)
     name = f"{call.name}: " if call and len(_running(state)) > 1 else ""

@@ -16,15 +16,9 @@ from surefoot.cli.setup import closed_after
 from surefoot.knowledge.bridge import OPERATOR, KnowledgeBridge
 from surefoot.knowledge.tools import entry_from
 from surefoot.telling.text import Line, json_line, visible
+from surefoot.types import knowledge
 from surefoot.types.errors import UsageError
-from surefoot.types.knowledge import (
-    LEAST_LIMIT,
-    MOST_LIMIT,
-    ConventionResult,
-    ConventionsConfig,
-    Knowledge,
-    KnowledgeType,
-)
+from surefoot.types.knowledge import LEAST_LIMIT, MOST_LIMIT, ConventionResult, Knowledge
 
 T = TypeVar("T")
 
@@ -56,7 +50,7 @@ def add(
     rest: Annotated[str, typer.Argument(metavar="OBJECT", help="The rest of the sentence.")],
     directory: Annotated[str | None, typer.Option(help="Makes it a convention of this folder.")] = None,
     language: Annotated[str | None, typer.Option(help="Programming language that it is about.")] = None,
-    kind: Annotated[KnowledgeType, typer.Option("--type", help="What kind of knowledge it is.")] = "Fact",
+    kind: Annotated[knowledge.KnowledgeType, typer.Option("--type", help="What kind of knowledge it is.")] = "Fact",
     confidence: Annotated[float, typer.Option(min=0, max=1, help="How certain it is, from 0 to 1.")] = 0.8,
     by: VouchOption = OPERATOR,
     store: StoreOption = None,
@@ -130,7 +124,7 @@ def _with(
     path = store_path(store)
     if not make and not path.exists():
         raise UsageError(f"no knowledge store at {path}; `surefoot knowledge add` makes one, --store names another")
-    bridge = KnowledgeBridge(ConventionsConfig(str((root or Path.cwd()).absolute()), store=str(path)))
+    bridge = KnowledgeBridge(knowledge.ConventionsConfig(str((root or Path.cwd()).absolute()), store=str(path)))
     return asyncio.run(closed_after(bridge, work))
 
 
