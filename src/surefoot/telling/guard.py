@@ -15,18 +15,9 @@ from surefoot.core.state.turn import Call
 from surefoot.core.text import json_text
 from surefoot.core.text.look import in_full
 from surefoot.telling.text import visible
+from surefoot.types import guard_events
 from surefoot.types.events import CallJudged, IntentAnchored
 from surefoot.types.guard import Cue, Evidence, IntentAnchor
-from surefoot.types.guard_events import (
-    Asking,
-    BranchCommitted,
-    BranchRejected,
-    GuardEvent,
-    HypothesesMade,
-    JudgementMade,
-    PerceptionSanitised,
-    SpeculationEvent,
-)
 from surefoot.types.outcomes import Ask
 
 
@@ -77,22 +68,22 @@ def intent_line(anchor: IntentAnchor) -> str:
     return f"intent: {asked}" + (f" · named: {named}" if named else "") + cues + limits
 
 
-def stage_lines(event: IntentAnchored | GuardEvent) -> list[str]:
+def stage_lines(event: IntentAnchored | guard_events.GuardEvent) -> list[str]:
     """What a stage of the guard found, and why it failed; of an anchor what a model has added to the rules."""
     lines: list[str] = []
     match event:
-        case IntentAnchored(anchor, dropped=dropped, asking=Asking()):
+        case IntentAnchored(anchor, dropped=dropped, asking=guard_events.Asking()):
             steps = ", ".join(in_full(step.step_type) for step in anchor.sketch.steps) if anchor.sketch else "none"
             lines.append(f"steps: {steps}" + (f" · not in the words, so dropped: {dropped}" if dropped else ""))
         case IntentAnchored():
             pass
-        case PerceptionSanitised(call_id, stripped, masks, ignored):
+        case guard_events.PerceptionSanitised(call_id, stripped, masks, ignored):
             told = [f"{stripped} invisible characters"] if stripped else []
             told += [f"«{in_full(mask)}»" for mask in masks]
             told += [f"{ignored} passages that it does not contain were ignored"] if ignored else []
             if told:
                 lines.append(f"not shown of the result of call {call_id}: {', '.join(told)}")
-        case JudgementMade(call_id, verdict=verdict, reason=reason):
+        case guard_events.JudgementMade(call_id, verdict=verdict, reason=reason):
             if verdict:
                 lines.append(f"the judge on call {call_id}: {verdict}" + (f", «{in_full(reason)}»" if reason else ""))
         case _:
@@ -100,10 +91,10 @@ def stage_lines(event: IntentAnchored | GuardEvent) -> list[str]:
     return lines + _failure(event.asking)
 
 
-def tree_lines(event: SpeculationEvent) -> list[str]:
+def tree_lines(event: guard_events.SpeculationEvent) -> list[str]:
     """The ways to go on that were named, which are out and why, and which one is taken."""
     match event:
-        case HypothesesMade(tree, dropped, asking):
+        case guard_events.HypothesesMade(tree, dropped, asking):
             lines: list[str] = []
             if tree.branches or dropped:
                 told = f" · dropped: {dropped}" if dropped else ""
@@ -115,9 +106,9 @@ def tree_lines(event: SpeculationEvent) -> list[str]:
                 why = f" «{in_full(branch.rationale)}»" if branch.rationale else ""
                 lines.append(f"  {branch.branch_id} {in_full(branch.tool_name)} {calls}  {signs}{why}")
             return lines + _failure(asking)
-        case BranchRejected(_, branch_id, rule, reason):
+        case guard_events.BranchRejected(_, branch_id, rule, reason):
             return [f"{in_full(branch_id)} is out [{rule}]: {in_full(reason)}"]
-        case BranchCommitted(decision, asking, direct):
+        case guard_events.BranchCommitted(decision, asking, direct):
             how = "made without asking the model" if direct else "recommended"
             taken = decision.selected_branch_id
             what = f"{in_full(taken)} is taken and {how}" if taken else "none is taken"
@@ -126,7 +117,7 @@ def tree_lines(event: SpeculationEvent) -> list[str]:
             assert_never(event)
 
 
-def _failure(asking: Asking | None) -> list[str]:
+def _failure(asking: guard_events.Asking | None) -> list[str]:
     return [f"! the guard's model failed: {in_full(asking.failure)}"] if asking is not None and asking.failure else []
 
 

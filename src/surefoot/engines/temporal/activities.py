@@ -25,20 +25,8 @@ from surefoot.agent import Agent
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import durability
 from surefoot.core.state.state import EMPTY, State
-from surefoot.engines.temporal.payloads import (
-    Answer,
-    Asked,
-    Batch,
-    Held,
-    Made,
-    Piece,
-    call_of,
-    decode_move,
-    digest_of_move,
-    events_in,
-    piece_of,
-    workflow_id,
-)
+from surefoot.engines.temporal import payloads
+from surefoot.engines.temporal.payloads import Answer, Asked, Batch, Held, Made, Piece
 from surefoot.run import Opened, Run
 from surefoot.runtime.act import call_key
 from surefoot.runtime.under_way import Leave
@@ -128,7 +116,7 @@ def _why_cancelled() -> ActivityCancellationDetails:
 async def _pass_on(asked: Asked, made: Made | None) -> bool:
     """Tell the open workflow of a run what came of a move; None: it is still made. Whether there is one."""
     try:
-        workflow = activity.client().get_workflow_handle(workflow_id(asked.held.run_id))
+        workflow = activity.client().get_workflow_handle(payloads.workflow_id(asked.held.run_id))
         await workflow.signal("left", args=[asked, made])
     except RPCError:
         return False
@@ -200,7 +188,7 @@ class Activities:
     @activity.defn
     async def record(self, batch: Batch) -> str:
         """Append events; the hash behind them. Raises `LeaseLost`, and an error of type `MOVED`."""
-        events, place = events_in(batch.bodies), Place(batch.seq, bytes.fromhex(batch.hash))
+        events, place = payloads.events_in(batch.bodies), Place(batch.seq, bytes.fromhex(batch.hash))
         try:
             stands = await self._with(
                 batch.held, lambda opened: opened.journal.append(events, batch.durability, at=batch.at, place=place)
@@ -278,10 +266,11 @@ class Activities:
 
     async def _make(self, asked: Asked) -> Made:
         """Make one move with the hands of its agent; it appends nothing."""
-        move, held = decode_move(asked.move), asked.held
+        move, held = payloads.decode_move(asked.move), asked.held
         async with _beating():  # also while servers of tools are slow: what counts as lost is not to begin after that
             state = await self._state(held, asked.seq)
-            making, (owner, call) = asyncio.create_task(self._carry_out(move, held, state)), call_of(move, state)
+            making = asyncio.create_task(self._carry_out(move, held, state))
+            owner, call = payloads.call_of(move, state)
             if call is None or call.spec is None or call.spec.delegates or durability(move, state) != "synced":
                 return await making
             return await self._waited(asked, making, call_key(owner, call))
@@ -292,8 +281,8 @@ class Activities:
         async with hands.services:
             events = await hands.do(move, state)
         hands.announced(events)
-        piece = piece_of(events, seq=0, hash="", at=time.time())
-        return Made(piece.bodies, piece.at, digest_of_move(move))
+        piece = payloads.piece_of(events, seq=0, hash="", at=time.time())
+        return Made(piece.bodies, piece.at, payloads.digest_of_move(move))
 
     async def _waited(self, asked: Asked, making: asyncio.Task[Made], key: str) -> Made:
         """What comes of a call that must not be made twice, once its code has ended, whoever has given it up before.
@@ -335,7 +324,7 @@ class Activities:
         seq = since + len(records)
         last = records[-1].hash if records else journal.place.hash.hex()
         at, has_more = records[-1].at if records else 0.0, seq < journal.place.seq
-        return piece_of([one.event for one in records], seq=seq, hash=last, at=at, has_more=has_more)
+        return payloads.piece_of([one.event for one in records], seq=seq, hash=last, at=at, has_more=has_more)
 
     async def _state(self, held: Held, seq: int) -> State:
         """What the first `seq` records tell. Raises `JournalError` where there are fewer."""

@@ -11,14 +11,8 @@ from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Any, Literal, get_args
 
+from temporalio import converter
 from temporalio.api.common.v1 import Payload
-from temporalio.converter import (
-    ActivitySerializationContext,
-    PayloadCodec,
-    SerializationContext,
-    WithSerializationContext,
-    WorkflowSerializationContext,
-)
 
 from surefoot.core.plan.child import owner_of
 from surefoot.core.state.state import Call, State
@@ -179,14 +173,15 @@ def events_in(bodies: Sequence[str], tools: Mapping[str, str] | None = None) -> 
     ]
 
 
-class Shelf(PayloadCodec, WithSerializationContext):
+class Shelf(converter.PayloadCodec, converter.WithSerializationContext):
     """Keeps large payloads as bytes of the journal, for the run whose workflow they are of."""
 
     def __init__(self, store: JournalStore, run_id: str = "") -> None:
         self._store, self._run_id = store, run_id
 
-    def with_context(self, context: SerializationContext) -> Shelf:
-        if isinstance(context, WorkflowSerializationContext | ActivitySerializationContext) and context.workflow_id:
+    def with_context(self, context: converter.SerializationContext) -> Shelf:
+        of_workflow = (converter.WorkflowSerializationContext, converter.ActivitySerializationContext)
+        if isinstance(context, of_workflow) and context.workflow_id:
             return Shelf(self._store, run_of(context.workflow_id))
         return self
 

@@ -33,14 +33,8 @@ from surefoot.engines.temporal.console import AGENT, LABELS, STATUS
 from surefoot.engines.temporal.payloads import WORKFLOW, Given, Held, Shelf, Size, run_of, workflow_id
 from surefoot.engines.temporal.workflow import RunWorkflow
 from surefoot.journal.codec import warm
-from surefoot.types.errors import (
-    JournalCorrupt,
-    JournalError,
-    JournalTooNew,
-    JournalUnavailable,
-    RunUnknown,
-    UsageError,
-)
+from surefoot.types import errors
+from surefoot.types.errors import UsageError
 from surefoot.types.ports import LEASE_S, Claimed, JournalStore, RunFilter
 
 _LOG = logging.getLogger("surefoot.temporal")
@@ -164,7 +158,7 @@ class Engine:
                 for one in tuple(self._claimed.values()):
                     try:
                         await self._start(one)
-                    except (JournalError, RPCError) as error:
+                    except (errors.JournalError, RPCError) as error:
                         if _is_outage(error):
                             raise
                         _LOG.warning("run %s cannot be made a workflow", one.run_id, exc_info=True)
@@ -173,7 +167,7 @@ class Engine:
                     await self._signal(self._said.pop())
                 for run_id in {**self._activities.held, **self._begun} if is_due else ():
                     await self._let_go_if_closed(run_id)
-            except (JournalError, RPCError):
+            except (errors.JournalError, RPCError):
                 _LOG.warning("runs cannot be started now; it is tried again", exc_info=True)
                 await asyncio.sleep(1.0)
             self._woken.clear()
@@ -211,7 +205,7 @@ class Engine:
     async def _let_go_if_closed(self, run_id: str) -> None:
         """A run whose workflow was terminated is ready for another one."""
         is_held, status = run_id in self._activities.held, ""
-        with suppress(RunUnknown, JournalCorrupt, JournalTooNew):  # it was deleted, or nobody can read it
+        with suppress(errors.RunUnknown, errors.JournalCorrupt, errors.JournalTooNew):  # deleted, or nobody can read it
             status = (await self._store.summary(run_id)).status
         if is_held or status not in _UNDER_WAY:
             self._begun.pop(run_id, None)
@@ -226,16 +220,16 @@ class Engine:
             if told.status is WorkflowExecutionStatus.RUNNING:
                 return
         if self._begun.pop(run_id, None) is not None:  # where it was never taken up, this lease would stay
-            with suppress(JournalError):  # it is driven
+            with suppress(errors.JournalError):  # it is driven
                 await (await self._store.open(run_id)).release()
         await self._activities.drop(run_id)
 
 
-def _is_outage(error: JournalError | RPCError) -> bool:
+def _is_outage(error: errors.JournalError | RPCError) -> bool:
     """Whether it is the journal or Temporal that fails, and not one run that cannot be read or is refused."""
     if isinstance(error, RPCError):
         return error.status is not RPCStatusCode.INVALID_ARGUMENT
-    return isinstance(error, JournalUnavailable)
+    return isinstance(error, errors.JournalUnavailable)
 
 
 async def checked(store: JournalStore, client: Client) -> AsyncGenerator[tuple[str, str]]:
@@ -248,7 +242,7 @@ async def checked(store: JournalStore, client: Client) -> AsyncGenerator[tuple[s
         open_runs.add(run_id := run_of(one.id))
         try:
             summary = await store.summary(run_id)
-        except RunUnknown:
+        except errors.RunUnknown:
             yield run_id, "has an open workflow, but this journal does not know the run"
             continue
         task = (await client.get_workflow_handle(one.id).describe()).raw_description.pending_workflow_task

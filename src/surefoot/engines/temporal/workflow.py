@@ -23,24 +23,10 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import announce, durability, next_moves
 from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import EMPTY, State
+from surefoot.engines.temporal import payloads
 from surefoot.engines.temporal.activities import LOST, MOVED, STATES, Activities
 from surefoot.engines.temporal.console import ANEW, AWAY, Console, is_away
-from surefoot.engines.temporal.payloads import (
-    WORKFLOW,
-    Asked,
-    Batch,
-    Diverged,
-    Given,
-    Held,
-    Made,
-    Piece,
-    call_of,
-    decode_move,
-    digest_of_move,
-    encode_move,
-    events_in,
-    piece_of,
-)
+from surefoot.engines.temporal.payloads import Asked, Batch, Diverged, Given, Held, Made, Piece
 from surefoot.journal.codec import rows_of
 from surefoot.types import moves
 from surefoot.types.errors import LeaseLost
@@ -88,7 +74,7 @@ class _Moved(Exception):
     """Others have written to the run."""
 
 
-@workflow.defn(name=WORKFLOW)
+@workflow.defn(name=payloads.WORKFLOW)
 class RunWorkflow(Console):
     """One run, from where its journal stands to its end. It stays open while the run waits for a person."""
 
@@ -120,7 +106,7 @@ class RunWorkflow(Console):
     @workflow.signal
     def left(self, asked: Asked, made: Made | None) -> None:
         """What came of a move that an earlier workflow of this run has begun; None while a worker still makes it."""
-        self._left[decode_move(asked.move)] = made
+        self._left[payloads.decode_move(asked.move)] = made
 
     @workflow.run
     async def run(self, given: Given) -> str:
@@ -225,7 +211,7 @@ class RunWorkflow(Console):
                 made = self._left.pop(move)
             except TimeoutError:  # no worker says that it makes it
                 is_made = False
-        self._ended.append((move, digest_of_move(move), made))
+        self._ended.append((move, payloads.digest_of_move(move), made))
 
     async def _reload(self) -> None:
         """Go on from what others have written. Calls that must not be made twice stay under way, with their results."""
@@ -278,7 +264,7 @@ class RunWorkflow(Console):
     async def _take(self) -> None:
         """Take in what came of the first move that has ended. Nothing means that nobody knows."""
         move, digest, made = self._ended.popleft()
-        task, call = self._making.pop(move), call_of(move, self._state)[1]
+        task, call = self._making.pop(move), payloads.call_of(move, self._state)[1]
         if made is not None:
             if made.digest != digest:
                 raise Diverged(f"run {self._claim.run_id}: an activity has made another move; adopt the run")
@@ -286,7 +272,7 @@ class RunWorkflow(Console):
                 self._taken.append((task, (move, digest, made)))
             self._at, self._failures = max(self._at, made.at), 0
             if call is None or call.is_open:  # others have not said what came of it
-                self._note(events_in(made.bodies))
+                self._note(payloads.events_in(made.bodies))
         self._effects.discard(move)
         if self._are_held_back:
             await self._flush()
@@ -305,7 +291,7 @@ class RunWorkflow(Console):
         """Have an activity make a move. What must not be made twice is never tried again."""
         sent: WorldMove = replace(move, wait_s=0.0) if isinstance(move, Wait) else move
         made, is_effect, limit = None, move in self._effects, _LONGEST
-        owner, call = call_of(move, state)
+        owner, call = payloads.call_of(move, state)
         spec = call.spec if call is not None else None
         if spec is not None and not spec.delegates and not is_effect:  # that one lasts as long as its code runs
             seconds = (spec.timeout_s or owner.config.tool_timeout_s) + owner.config.tool_grace_s
@@ -316,7 +302,7 @@ class RunWorkflow(Console):
             STATES.put(self._claim, state)
             made = await workflow.execute_activity(
                 kind_of(move),
-                Asked(self._claim, state.seen, encode_move(sent)),
+                Asked(self._claim, state.seen, payloads.encode_move(sent)),
                 result_type=Made,
                 start_to_close_timeout=limit,
                 heartbeat_timeout=_BEAT,
@@ -332,7 +318,7 @@ class RunWorkflow(Console):
                 self._failures += 1
                 if self._failures >= _MOST_FAILURES:
                     self._failed = error
-        self._ended.append((move, digest_of_move(sent), made))
+        self._ended.append((move, payloads.digest_of_move(sent), made))
 
     async def _cut_off(self, kept: Set[WorldMove] = frozenset()) -> None:
         """End what is under way, but for what is kept. What comes of it is nobody's any more."""
@@ -349,11 +335,11 @@ class RunWorkflow(Console):
 
     def _add(self, piece: Piece) -> None:
         """Go on behind records that are there."""
-        self._state = fold(events_in(piece.bodies, piece.tools), self._state)
+        self._state = fold(payloads.events_in(piece.bodies, piece.tools), self._state)
         self._place, self._at = Place(piece.seq, bytes.fromhex(piece.hash)), max(self._at, piece.at)
 
     def _batch(self, events: Sequence[Event], durability: Durability) -> Batch:
-        bodies = piece_of(events, seq=0, hash="", at=0.0).bodies
+        bodies = payloads.piece_of(events, seq=0, hash="", at=0.0).bodies
         return Batch(self._claim, bodies, self._place.seq, self._place.hash.hex(), self._at, durability)
 
     async def _flush(self, safety: Durability = "written") -> None:
