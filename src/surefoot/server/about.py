@@ -79,7 +79,20 @@ async def usage(asked: Asked[By, None]) -> Response:
                 groups[{"agent": run.agent, "day": day, "model": run.model}[by]].append(run)
         cursor, is_whole = page.next, not page.next
         await asyncio.sleep(0)
-    rows = [_spent(key, runs) for key, runs in sorted(groups.items())]
+    rows: list[Spent] = []
+    for key, runs in sorted(groups.items()):
+        spent = sum((run.usage for run in runs), Usage())
+        rows.append(
+            {
+                "key": visible(key),
+                "runs": len(runs),
+                "requests": sum(run.requests for run in runs),
+                "calls": sum(run.calls for run in runs),
+                "input_tokens": spent.input_tokens,
+                "output_tokens": spent.output_tokens,
+                "cost_usd": spent.cost_usd,
+            }
+        )
     return answer({"by": by, "rows": rows})
 
 
@@ -135,18 +148,3 @@ async def readyz(request: Request) -> Response:
     except SurefootError as error:
         raise problem_of(error) from error
     return answer({"status": "ok"})
-
-
-def _spent(key: str, runs: list[RunSummary]) -> Spent:
-    spent = Usage()
-    for run in runs:
-        spent += run.usage
-    return {
-        "key": visible(key),
-        "runs": len(runs),
-        "requests": sum(run.requests for run in runs),
-        "calls": sum(run.calls for run in runs),
-        "input_tokens": spent.input_tokens,
-        "output_tokens": spent.output_tokens,
-        "cost_usd": spent.cost_usd,
-    }

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from math import ceil
 
 import orjson
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from surefoot.core.text.json import plain
 from surefoot.telling.text import visible
@@ -151,14 +150,3 @@ class Problem(Exception):
         if self.kind.status == KINDS["unauthorized"].status:
             response.headers["WWW-Authenticate"] = "Bearer"
         return response
-
-
-def page_of(name: str) -> Response:
-    """The page of a kind of problem. Raises `Problem` where there is none of that name."""
-    if (kind := KINDS.get(name)) is None:
-        raise Problem("not_found", f"unknown problem {name!r}")
-    title, remedy = escape(f"{kind.title} ({kind.status})"), escape(kind.remedy)
-    return HTMLResponse(
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>"
-        f"<main><h1>{title}</h1><p><code>{escape(name)}</code></p><p>{remedy}</p></main></html>"
-    )

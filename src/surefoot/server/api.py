@@ -13,7 +13,6 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from surefoot.server.answers import JSON_TYPE, KINDS, PROBLEM_TYPE, Problem
 from surefoot.server.auth import Right, Token
@@ -87,9 +86,6 @@ class Endpoint:
         posts = (*_WITH_BODY, "key_reused") if self.method == "POST" else ()
         found = ("no_such_run",) if "{run_id}" in self.path else ()
         return (*EVERYWHERE, *(("forbidden",) if self.rights else ()), *found, *posts, *self.problems)
-
-    def route(self) -> Route:
-        return Route(self.path, self.serve, methods=[self.method], name=f"{self.method} {self.path}")
 
     def prepare(self) -> None:
         adapter_of(self.body)

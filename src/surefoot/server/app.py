@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from functools import cache
+from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +18,7 @@ from starlette.routing import Route
 
 from surefoot.journal import codec
 from surefoot.server import about, follow, reads, say, shapes, starts
-from surefoot.server.answers import JSON_TYPE, KINDS, Problem, dumped, own_version, page_of
+from surefoot.server.answers import JSON_TYPE, KINDS, Problem, dumped, own_version
 from surefoot.server.api import Asked, Endpoint, Handle, Nothing, document, problem_of
 from surefoot.server.auth import Right
 from surefoot.server.door import Door, Names
@@ -150,18 +151,16 @@ _FRESH = {"Cache-Control": "no-cache"}
 
 def app_of(site: Site, names: Names) -> Door:
     """The app of a server, behind its door."""
-    open_to_all = (
+    routes = [
+        *(Route(one.path, one.serve, methods=[one.method]) for one in (*ENDPOINTS, MCP)),
         Route("/healthz", about.healthz),
         Route("/readyz", about.readyz),
         Route("/openapi.json", openapi),
         Route("/problems/{name}", problem),
         Route("/static/{path:path}", static),
         *(Route(address, page) for address in ADDRESSES),
-    )
-    app = Starlette(
-        routes=[*(one.route() for one in (*ENDPOINTS, MCP)), *open_to_all],
-        exception_handlers={HTTPException: _unrouted, Problem: _refused},
-    )
+    ]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _unrouted, Problem: _refused})
     app.router.redirect_slashes = False
     app.state.site = site
     return Door(app, names, site.limits.header)
@@ -193,7 +192,14 @@ async def static(request: Request) -> Response:
 
 async def problem(request: Request) -> Response:
     """`/problems/NAME`."""
-    return page_of(request.path_params["name"])
+    name = request.path_params["name"]
+    if (kind := KINDS.get(name)) is None:
+        raise Problem("not_found", f"unknown problem {name!r}")
+    title, remedy = escape(f"{kind.title} ({kind.status})"), escape(kind.remedy)
+    return HTMLResponse(
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>"
+        f"<main><h1>{title}</h1><p><code>{escape(name)}</code></p><p>{remedy}</p></main></html>"
+    )
 
 
 async def openapi(_request: Request) -> Response:

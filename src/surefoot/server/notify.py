@@ -15,7 +15,7 @@ from surefoot.server.door import LOG
 from surefoot.server.tales import Library, Reading
 from surefoot.telling.state import Question
 from surefoot.types.errors import JournalError, JournalUnavailable, SurefootError
-from surefoot.types.ports import JournalStore, RunFilter, RunPage, RunSummary
+from surefoot.types.ports import JournalStore, RunFilter, RunSummary
 
 SIGNATURE = "Surefoot-Signature"
 ATTEMPTS = 5
@@ -57,13 +57,12 @@ class Notifier:
                 try:
                     if since < 0:  # what is asked while this looks has changed after the newest of these
                         newest = max((one.change for one in (await self.store.list(limit=_NEWEST)).runs), default=0)
-                        page = await self.store.list(RunFilter(waiting=True), limit=_NEWEST)
-                        while page.runs:
+                        cursor: str | None = ""
+                        while cursor is not None:
+                            page = await self.store.list(RunFilter(waiting=True), cursor, _NEWEST)
                             for run in page.runs:
                                 await look(run)
-                            page = (
-                                await self.store.list(RunFilter(waiting=True), page.next) if page.next else RunPage(())
-                            )
+                            cursor = page.next or None
                         since = newest
                     async for run in self.store.changes(since):
                         await look(run)

@@ -223,19 +223,14 @@ async def show_blob(asked: Asked[Any, None]) -> Response:
     async for piece in Reading(asked.site.store, run.run_id).pieces():
         for record in piece:
             if (found := blobs_of(record.event).get(digest)) is not None:
-                return Response(
-                    found or await _blob_bytes(asked, digest), media_type="text/plain", headers=_BLOB_HEADERS
-                )
+                try:
+                    data = found or await asked.site.store.get_blob(digest)
+                except JournalCorrupt:
+                    raise
+                except JournalError as error:
+                    raise Problem("no_such_blob", "the bytes of that digest are gone") from error
+                return Response(data, media_type="text/plain", headers=_BLOB_HEADERS)
     raise Problem("no_such_blob", "this run refers to no bytes of that digest")
-
-
-async def _blob_bytes(asked: Asked[Any, None], digest: str) -> bytes:
-    try:
-        return await asked.site.store.get_blob(digest)
-    except JournalCorrupt:
-        raise
-    except JournalError as error:
-        raise Problem("no_such_blob", "the bytes of that digest are gone") from error
 
 
 def blobs_of(event: Event) -> Mapping[str, bytes]:

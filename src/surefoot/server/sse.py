@@ -61,10 +61,7 @@ class EventStream(Response):
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         """Send it. Raises `Problem` where there is no place for it; whatever ends it, nothing of it is left running."""
-        with self._place:
-            await self._stream(receive, send)
 
-    async def _stream(self, receive: Receive, send: Send) -> None:
         async def write(data: bytes) -> None:
             await send({"type": "http.response.body", "body": data, "more_body": True})
 
@@ -72,16 +69,17 @@ class EventStream(Response):
             while (await receive())["type"] != "http.disconnect":
                 pass
 
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        speaking, leaving = asyncio.ensure_future(self._speak(write)), asyncio.ensure_future(wait_for_disconnect())
-        try:
-            await asyncio.wait((speaking, leaving), return_when=asyncio.FIRST_COMPLETED)
-            if speaking.done():
-                with suppress(SurefootError, Problem):  # what is wrong is told to who comes again
-                    speaking.result()
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-        finally:
-            for task in (speaking, leaving):
-                task.cancel()
-                with suppress(asyncio.CancelledError, SurefootError, Problem):
-                    await task
+        with self._place:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            speaking, leaving = asyncio.ensure_future(self._speak(write)), asyncio.ensure_future(wait_for_disconnect())
+            try:
+                await asyncio.wait((speaking, leaving), return_when=asyncio.FIRST_COMPLETED)
+                if speaking.done():
+                    with suppress(SurefootError, Problem):  # what is wrong is told to who comes again
+                        speaking.result()
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+            finally:
+                for task in (speaking, leaving):
+                    task.cancel()
+                    with suppress(asyncio.CancelledError, SurefootError, Problem):
+                        await task

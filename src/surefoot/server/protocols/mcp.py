@@ -12,22 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.types import (
-    CallToolRequestParams,
-    CallToolResult,
-    InputRequiredResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    ResourceTemplate,
-    TextContent,
-    TextResourceContents,
-    Tool,
-    ToolAnnotations,
-)
 from pydantic import Field
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -52,9 +39,9 @@ _OWN = ("status", "answer", "cancel")
 """What no agent can be called here."""
 _OF_RUN = tuple(f"{_RUN}{name}" for name in _OWN)
 _GOOD = ("completed", "completed_partial", "paused", *GOING)
-_READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-_ENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
-_ACTS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
+_READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_ENDS = types.ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+_ACTS = types.ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
 
 
 class Given(Exact):
@@ -108,8 +95,8 @@ class Conversation(Response):
     def _may(self, *rights: Literal["read", "start", "cancel"]) -> bool:
         return not self._asked.token.rights.isdisjoint(rights)
 
-    async def _tools(self, _context: object, _params: object) -> ListToolsResult:
-        asked, found = self._asked, list[Tool]()
+    async def _tools(self, _context: object, _params: object) -> types.ListToolsResult:
+        asked, found = self._asked, list[types.Tool]()
         if self._may("start"):
             told = "It may take a while: then the result names the run, and run_status says how it stands."
             found += [
@@ -124,9 +111,11 @@ class Conversation(Response):
             ]
         if self._may("cancel", "start"):
             found.append(_tool("run_cancel", "End a run.", OfRun, _ENDS))
-        return ListToolsResult(tools=found)
+        return types.ListToolsResult(tools=found)
 
-    async def _call(self, context: Context, params: CallToolRequestParams) -> Any:  # Any: a task is no type of the SDK
+    async def _call(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> Any:  # Any: a task has no type there
         """Call a tool. What goes wrong is a result that the client's model can read."""
         try:
             return await self._call_tool(context, params)
@@ -135,8 +124,8 @@ class Conversation(Response):
             return _result(f"{problem.name}: {problem.detail or problem.kind.remedy}", is_error=True)
 
     async def _call_tool(
-        self, context: Context, params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult | Json:
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult | Json:
         asked, name, arguments = self._asked, params.name, params.arguments or {}
         if name not in {tool.name for tool in (await self._tools(None, None)).tools}:
             raise Problem("forbidden", f"this token has no tool {visible(name)!r}")
@@ -163,7 +152,7 @@ class Conversation(Response):
 
     async def _answer(
         self, context: Context, run: RunSummary, said: Mapping[str, object]
-    ) -> CallToolResult | InputRequiredResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """What a run has come to once it stands, or after a while; what it asks meanwhile, the client shows."""
         asked, told = self._asked, set(said)
         heard = [await fill_in(asked, run, name, form) for name, form in said.items()]
@@ -171,7 +160,7 @@ class Conversation(Response):
         run = await stood(asked, run, asked.site.limits.call_s, past=-1 if all(heard) else run.events)
         if shows_forms(context.session.client_capabilities):
             if due := {name: form for name, form in (await forms_of(asked, run)).items() if name not in told}:
-                return InputRequiredResult(input_requests=dict(due), request_state=run.run_id)
+                return types.InputRequiredResult(input_requests=dict(due), request_state=run.run_id)
         elif self._reply.shows_forms:
             while forms := await forms_of(asked, run):
                 for name in forms.keys() - told:
@@ -182,36 +171,38 @@ class Conversation(Response):
                     break
         return await self._result_of(run)
 
-    async def _result_of(self, run: RunSummary) -> CallToolResult:
+    async def _result_of(self, run: RunSummary) -> types.CallToolResult:
         """Its answer; of a run that is not over, how it goes on."""
         said = await words_of(self._asked, run)
         if run.status in GOING or run.status == "paused":
             said = f"{said}\n\nAsk run_status for run {run.run_id} later."
         return _result(said, run, is_error=run.status not in _GOOD)
 
-    async def _templates(self, _context: object, _params: object) -> ListResourceTemplatesResult:
-        told = ResourceTemplate(
+    async def _templates(self, _context: object, _params: object) -> types.ListResourceTemplatesResult:
+        told = types.ResourceTemplate(
             name="run",
             uri_template=f"{_URI}{{run_id}}",
             description="What happened in a run.",
             mime_type="text/markdown",
         )
-        return ListResourceTemplatesResult(resource_templates=[told] if self._may("read") else [])
+        return types.ListResourceTemplatesResult(resource_templates=[told] if self._may("read") else [])
 
-    async def _read(self, _context: object, params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def _read(self, _context: object, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri, asked = str(params.uri), self._asked
         if not self._may("read") or not uri.startswith(_URI):
             raise Problem("no_such_run", "unknown resource")
         run = await run_of(asked, uri.removeprefix(_URI))
         records = await Reading(asked.site.store, run.run_id).all()
         text = await at_desk(asked, lambda: "".join(export(records, "md", run.run_id)))
-        return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type="text/markdown", text=text)])
+        told = types.TextResourceContents(uri=uri, mime_type="text/markdown", text=text)
+        return types.ReadResourceResult(contents=[told])
 
 
-def _tool(name: str, description: str, given: type[Exact], hints: ToolAnnotations) -> Tool:
-    return Tool(name=name, description=description, input_schema=given.model_json_schema(), annotations=hints)
+def _tool(name: str, description: str, given: type[Exact], hints: types.ToolAnnotations) -> types.Tool:
+    return types.Tool(name=name, description=description, input_schema=given.model_json_schema(), annotations=hints)
 
 
-def _result(text: str, run: RunSummary | None = None, *, is_error: bool = False) -> CallToolResult:
+def _result(text: str, run: RunSummary | None = None, *, is_error: bool = False) -> types.CallToolResult:
     told = run and {"run_id": run.run_id, "status": run.status, "reason": visible(run.reason)}
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=told, is_error=is_error)
+    content = types.TextContent(type="text", text=text)
+    return types.CallToolResult(content=[content], structured_content=told, is_error=is_error)

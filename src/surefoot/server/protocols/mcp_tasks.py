@@ -10,19 +10,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from mcp import MCPError
+from mcp import MCPError, types
 from mcp.server.context import ServerRequestContext
 from mcp.server.extension import Extension, MethodBinding
-from mcp.types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    MISSING_REQUIRED_CLIENT_CAPABILITY,
-    CallToolResult,
-    ClientCapabilities,
-    EmptyResult,
-    InputResponses,
-    RequestParams,
-)
 from pydantic import BaseModel
 
 from surefoot.server.answers import Problem
@@ -36,11 +26,11 @@ from surefoot.types.ports import RunSummary
 POLL_MS = 1_000
 Context = ServerRequestContext[Any, Any]  # Any: nothing here looks at its state or at the request
 _NAME = "io.modelcontextprotocol/tasks"
-_WANTED = ClientCapabilities(extensions={_NAME: {}})
+_WANTED = types.ClientCapabilities(extensions={_NAME: {}})
 _OWN_FAULT = ("internal", "journal_down")
 
 
-class OfTask(RequestParams):
+class OfTask(types.RequestParams):
     """Which task is meant."""
 
     task_id: str
@@ -49,7 +39,7 @@ class OfTask(RequestParams):
 class Filled(OfTask):
     """What was filled in, by the names of the forms."""
 
-    input_responses: InputResponses
+    input_responses: types.InputResponses
 
 
 class Tasks(Extension):
@@ -57,7 +47,7 @@ class Tasks(Extension):
 
     identifier = _NAME
 
-    def __init__(self, asked: Asked[Any, Any], result: Callable[[RunSummary], Awaitable[CallToolResult]]) -> None:
+    def __init__(self, asked: Asked[Any, Any], result: Callable[[RunSummary], Awaitable[types.CallToolResult]]) -> None:
         self._asked, self._result = asked, result
 
     def methods(self) -> Sequence[MethodBinding]:
@@ -80,14 +70,14 @@ class Tasks(Extension):
         """What `serve` gives for the run. Raises `MCPError` with what is wrong."""
         if not context.session.check_client_capability(_WANTED):
             told = "Missing required client capability"
-            raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, told, {"requiredCapabilities": _plain(_WANTED)})
+            raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, told, {"requiredCapabilities": _plain(_WANTED)})
         if "read" not in self._asked.token.rights:
-            raise MCPError(INVALID_PARAMS, "forbidden: tasks need the right read")
+            raise MCPError(types.INVALID_PARAMS, "forbidden: tasks need the right read")
         try:
             return await serve(context, await run_of(self._asked, params.task_id), params)
         except Exception as error:
             problem = problem_of(error)
-            code = INTERNAL_ERROR if problem.name in _OWN_FAULT else INVALID_PARAMS
+            code = types.INTERNAL_ERROR if problem.name in _OWN_FAULT else types.INVALID_PARAMS
             raise MCPError(code, f"{problem.name}: {problem.detail or problem.kind.remedy}") from error
 
     async def _get(self, context: Context, run: RunSummary, _params: OfTask) -> Json:
@@ -98,7 +88,7 @@ class Tasks(Extension):
             case "cancelled":
                 return _task(run, "cancelled")
             case "failed" | "set_aside" | "damaged":
-                return _task(run, "failed", reason, error={"code": INTERNAL_ERROR, "message": reason})
+                return _task(run, "failed", reason, error={"code": types.INTERNAL_ERROR, "message": reason})
             case "paused":
                 can = shows_forms(context.session.client_capabilities)
                 if forms := await forms_of(self._asked, run) if can else {}:
@@ -108,18 +98,18 @@ class Tasks(Extension):
             case _:
                 return _task(run, "working")
 
-    async def _update(self, _context: Context, run: RunSummary, params: Filled) -> EmptyResult:
+    async def _update(self, _context: Context, run: RunSummary, params: Filled) -> types.EmptyResult:
         for name, given in params.input_responses.items():
             await fill_in(self._asked, run, name, given)
-        return EmptyResult()
+        return types.EmptyResult()
 
-    async def _cancel(self, _context: Context, run: RunSummary, _params: OfTask) -> EmptyResult:
+    async def _cancel(self, _context: Context, run: RunSummary, _params: OfTask) -> types.EmptyResult:
         try:
             await cancel(self._asked, run.run_id, "mcp")
         except Problem as problem:
             if problem.name != "ended":
                 raise
-        return EmptyResult()
+        return types.EmptyResult()
 
 
 def _task(run: RunSummary, status: str, message: str = "", **more: object) -> Json:
