@@ -14,7 +14,7 @@ from surefoot.core.state.summary import summarise
 from surefoot.journal.codec import Blob, check_fork, digest_of, genesis
 from surefoot.journal.postgres_follow import EVERY
 from surefoot.journal.postgres_open import OpenDatabase, PostgresRun
-from surefoot.journal.postgres_read import Found, Lister
+from surefoot.journal.postgres_read import Found
 from surefoot.journal.postgres_server import Database
 from surefoot.journal.postgres_write import keep
 from surefoot.journal.raw import all_proven, check_blobs, check_origin, new_rows
@@ -140,21 +140,21 @@ class PostgresJournal:
         return await at.inbox.posted(run_id, (await at.reader.find(run_id)).row.number, number)
 
     async def list(self, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> RunPage:
-        return await (await self._lister()).page(wanted, after, limit)
+        return await (await self._at_work()).reader.page(wanted, after, limit)
 
     async def count(self, wanted: RunFilter = EVERY_RUN, most: int = 10_000) -> int:
-        return await (await self._lister()).count(wanted, most)
+        return await (await self._at_work()).reader.count(wanted, most)
 
     async def summary(self, run_id: str) -> RunSummary:
         return await (await self._at_work()).reader.current_summary(run_id)
 
     async def changes(self, since: int | None = None) -> AsyncIterator[RunSummary]:
-        at, lister = await self._at_work(), await self._lister()
-        since = await lister.last_change() if since is None else since
+        at = await self._at_work()
+        since = await at.reader.last_change() if since is None else since
         with at.follower.watch(EVERY) as changed:
             while not at.follower.is_over:
                 changed.clear()
-                summaries = await lister.changed(since)
+                summaries = await at.reader.changed(since)
                 for summary in summaries:
                     since = summary.change
                     yield summary
@@ -224,10 +224,6 @@ class PostgresJournal:
             at = self._here(at)
             self._opened = None
             await at.aclose()
-
-    async def _lister(self) -> Lister:
-        at = await self._at_work()
-        return Lister(at.database, at.reader)
 
     async def _at_work(self) -> OpenDatabase:
         """What this store has of its database, once what was queued is written."""

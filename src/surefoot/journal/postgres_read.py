@@ -78,7 +78,7 @@ class Found(NamedTuple):
 
 
 class Reader:
-    """Reads what a database holds of runs. Raises `JournalError` and its kinds, `RunUnknown`."""
+    """Reads what a database holds of runs, and lists them. Raises `JournalError` and its kinds, `RunUnknown`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -149,6 +149,54 @@ class Reader:
             raise JournalError(f"journal {self._database.name}: the bytes of digest {digest} were altered")
         return data
 
+    async def page(self, wanted: RunFilter, after: str, limit: int) -> RunPage:
+        found: list[tuple[int, RunSummary]] = []
+        async for number, summary in self._wanted(wanted, codec.place_of(after)):
+            if len(found) == limit:
+                return RunPage(tuple(one for _, one in found), str(found[-1][0]))
+            found.append((number, summary))
+        return RunPage(tuple(one for _, one in found))
+
+    async def count(self, wanted: RunFilter, most: int) -> int:
+        number = 0
+        async for _ in self._wanted(wanted, None):
+            number += 1
+            if number == most:
+                break
+        return number
+
+    async def last_change(self) -> int:
+        rows = await self._database.ask("SELECT coalesce(max(change), 0) FROM surefoot.summary")
+        return int(rows[0][0])
+
+    async def changed(self, since: int) -> list[RunSummary]:
+        """Some summaries that were kept after a change, in the order in which they were; none where there are none."""
+        told = f"{_LISTED}summary.change > %s ORDER BY summary.change LIMIT %s"
+        return [await self._line(row) for row in await self._database.ask(told, (since, _LINES))]
+
+    async def _wanted(self, wanted: RunFilter, before: int | None) -> AsyncIterator[tuple[int, RunSummary]]:
+        where, values = _where(wanted)
+        while True:
+            bounds: list[LiteralString] = [] if before is None else ["summary.run < %s"]
+            told = " AND ".join([*bounds, *where]) or "true"
+            asked = f"{_LISTED}{told} ORDER BY summary.run DESC LIMIT %s"
+            rows = await self._database.ask(asked, [*([] if before is None else [before]), *values, _LINES])
+            for row in rows:
+                if is_listed(summary := await self._line(row), wanted):
+                    yield row[0], summary
+            if len(rows) < _LINES:
+                return
+            before = rows[-1][0]
+
+    async def _line(self, row: Row) -> RunSummary:
+        _, run_id, owner, lives, ready_at, began, body, change = row
+        summary = codec.summary_of(body)
+        if summary is None:  # it was written by another surefoot
+            return replace(await self.current_summary(run_id), change=change)
+        is_driven = summary.status == "running" and lives and not is_dead_here(owner)
+        status = status_of(summary, is_driven=is_driven, is_ready=ready_at is not None)
+        return replace(summary, run_id=run_id, started_at=began, status=status, change=change)
+
     async def _proven(self, found: Found, since: int, read: str = "") -> AsyncIterator[Recorded]:
         run_id, expected = found.row.run_id, since
         previous = None if since else codec.genesis(found.segments[0].run_id)
@@ -195,62 +243,6 @@ class Reader:
         if (digest, version) not in self._catalogues:
             raise _NoCatalogue(digest, version)
         return self._catalogues[digest, version]
-
-
-class Lister:
-    """What lists ask of a database. Raises `JournalError`."""
-
-    def __init__(self, database: Database, reader: Reader) -> None:
-        self._database = database
-        self._reader = reader
-
-    async def page(self, wanted: RunFilter, after: str, limit: int) -> RunPage:
-        found: list[tuple[int, RunSummary]] = []
-        async for number, summary in self._wanted(wanted, codec.place_of(after)):
-            if len(found) == limit:
-                return RunPage(tuple(one for _, one in found), str(found[-1][0]))
-            found.append((number, summary))
-        return RunPage(tuple(one for _, one in found))
-
-    async def count(self, wanted: RunFilter, most: int) -> int:
-        number = 0
-        async for _ in self._wanted(wanted, None):
-            number += 1
-            if number == most:
-                break
-        return number
-
-    async def last_change(self) -> int:
-        rows = await self._database.ask("SELECT coalesce(max(change), 0) FROM surefoot.summary")
-        return int(rows[0][0])
-
-    async def changed(self, since: int) -> list[RunSummary]:
-        """Some summaries that were kept after a change, in the order in which they were; none where there are none."""
-        told = f"{_LISTED}summary.change > %s ORDER BY summary.change LIMIT %s"
-        return [await self._line(row) for row in await self._database.ask(told, (since, _LINES))]
-
-    async def _wanted(self, wanted: RunFilter, before: int | None) -> AsyncIterator[tuple[int, RunSummary]]:
-        where, values = _where(wanted)
-        while True:
-            bounds: list[LiteralString] = [] if before is None else ["summary.run < %s"]
-            told = " AND ".join([*bounds, *where]) or "true"
-            asked = f"{_LISTED}{told} ORDER BY summary.run DESC LIMIT %s"
-            rows = await self._database.ask(asked, [*([] if before is None else [before]), *values, _LINES])
-            for row in rows:
-                if is_listed(summary := await self._line(row), wanted):
-                    yield row[0], summary
-            if len(rows) < _LINES:
-                return
-            before = rows[-1][0]
-
-    async def _line(self, row: Row) -> RunSummary:
-        _, run_id, owner, lives, ready_at, began, body, change = row
-        summary = codec.summary_of(body)
-        if summary is None:  # it was written by another surefoot
-            return replace(await self._reader.current_summary(run_id), change=change)
-        is_driven = summary.status == "running" and lives and not is_dead_here(owner)
-        status = status_of(summary, is_driven=is_driven, is_ready=ready_at is not None)
-        return replace(summary, run_id=run_id, started_at=began, status=status, change=change)
 
 
 def _where(wanted: RunFilter) -> tuple[list[LiteralString], list[object]]:

@@ -90,17 +90,13 @@ def is_passing(error: BaseException) -> bool:
     return isinstance(error, TimeoutError | OSError)
 
 
-def waits() -> AsyncGenerator[None]:
+async def waits() -> AsyncGenerator[None]:
     """The moments at which to try again: at once, then after growing waits of up to half a second."""
-
-    async def moments() -> AsyncGenerator[None]:
-        wait_s = 0.0
-        while True:
-            yield
-            await asyncio.sleep(wait_s * (0.8 + 0.4 * random.random()))  # noqa: S311  # so that not all come at once
-            wait_s = min(0.4, wait_s * 2 or 0.02)
-
-    return moments()
+    wait_s = 0.0
+    while True:
+        yield
+        await asyncio.sleep(wait_s * (0.8 + 0.4 * random.random()))  # noqa: S311  # so that not all come at once
+        wait_s = min(0.4, wait_s * 2 or 0.02)
 
 
 class Database:
@@ -206,10 +202,23 @@ class Database:
         return connection
 
     async def _see_to_tables(self, connection: Connection) -> None:
-        newest = max(int(file.stem) for file in self._forms.glob("*.sql"))
-        form = await form_of(connection)
+        """Raise `JournalError` unless the tables have the newest form; where they are to, they get it all at once."""
+        steps = sorted((int(file.stem), file) for file in self._forms.glob("*.sql"))
+        newest, form = steps[-1][0], await form_of(connection)
         if (form == 0 and self._tables == "make") or (0 < form < newest and self._tables == "upgrade"):
-            form = await self._upgraded(connection)
+            async with connection.transaction():
+                await connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (_LOCK,))
+                form = await form_of(connection)  # another process may have been first
+                ((encoding,),) = await rows_of(connection, "SHOW server_encoding")
+                if encoding != "UTF8":
+                    told = f"its encoding is {encoding}; make one with `createdb -E UTF8`"
+                    raise JournalError(f"journal {self.name}: {told}")
+                for number, file in steps:
+                    if number > form:
+                        await connection.execute(file.read_bytes())
+                        made = (number, f"surefoot {version('surefoot')}")
+                        await connection.execute("INSERT INTO surefoot.meta (form, made_by) VALUES (%s, %s)", made)
+                        form = number
         if form == 0:
             raise JournalError(f"journal {self.name}: it has no tables; run `surefoot db init`")
         if form > newest:
@@ -220,23 +229,6 @@ class Database:
             raise JournalError(
                 f"journal {self.name}: its tables have form {form}, not {newest}; run `surefoot db upgrade`"
             )
-
-    async def _upgraded(self, connection: Connection) -> int:
-        """Bring the tables to the newest form, in one transaction; the form that they have then."""
-        steps = sorted((int(file.stem), file) for file in self._forms.glob("*.sql"))
-        async with connection.transaction():
-            await connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (_LOCK,))
-            form = await form_of(connection)  # another process may have been first
-            ((encoding,),) = await rows_of(connection, "SHOW server_encoding")
-            if encoding != "UTF8":
-                raise JournalError(f"journal {self.name}: its encoding is {encoding}; make one with `createdb -E UTF8`")
-            for number, file in steps:
-                if number > form:
-                    await connection.execute(file.read_bytes())
-                    made = (number, f"surefoot {version('surefoot')}")
-                    await connection.execute("INSERT INTO surefoot.meta (form, made_by) VALUES (%s, %s)", made)
-                    form = number
-        return form
 
     def error(self, error: BaseException) -> JournalError:
         """What went wrong, with which database, and what to do."""

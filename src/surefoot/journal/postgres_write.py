@@ -331,7 +331,6 @@ class Writer:
         elif seq < line.base.seq:
             told = f"has {seq} of {line.base.seq} confirmed records: {GONE}; release it and open it again"
         line.fails(LeaseLost(f"journal {self._database.name}: run {line.summary.run_id} {told}"))
-        self._unsafe.pop(line, None)
 
 
 def _pieces(lines: Iterable[Line]) -> Iterator[list[Line]]:

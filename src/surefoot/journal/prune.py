@@ -48,7 +48,12 @@ class Wanted:
 async def due(store: JournalStore, wanted: Wanted) -> dict[str, int]:
     """The runs that may go, each behind those that share its records, and how many it has. Reads summaries alone."""
     runs = {one.run_id: one async for one in every_run(store)}  # newest first: each precedes those that it shares
-    family = {run_id: _outermost(runs, run_id) for run_id in runs}
+    family = dict[str, str]()
+    for run_id in runs:
+        outermost = run_id
+        while (outer := runs[outermost].outer) in runs:
+            outermost = outer
+        family[run_id] = outermost
     needs = defaultdict[str, set[str]](set)  # a family, and those whose records it shares
     for run_id, run in runs.items():
         if run.parent in family:
@@ -103,12 +108,6 @@ def _may_go(run: RunSummary, wanted: Wanted) -> bool:
     labels = {*run.labels, *(f"{name}={value}" for name, value in run.labels.items())}
     is_wanted = not wanted.statuses or run.status in wanted.statuses
     return has_ended and is_wanted and labels.isdisjoint(wanted.kept_labels)
-
-
-def _outermost(runs: dict[str, RunSummary], run_id: str) -> str:
-    while (outer := runs[run_id].outer) in runs:
-        run_id = outer
-    return run_id
 
 
 async def _each(run_ids: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> list[T]:

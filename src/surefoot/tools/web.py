@@ -116,21 +116,14 @@ def refusal(address: Address) -> str:
     An address that carries an IPv4 address (mapped, NAT64, 6to4) is judged by what it carries; local NAT64 and Teredo
     lie in no globally routable range.
     """
+    address = _carried(address)
     if address in METADATA_ADDRESSES:
         return "it is a metadata address of a cloud"
-    if isinstance(address, IPv6Address) and (carried := _carried(address)) is not None:
-        return refusal(carried)
     if isinstance(address, IPv4Address):
         closed = any(address in network for network in _CLOSED_V4)
     else:
         closed = address.scope_id is not None or address not in _OPEN_V6 or any(address in each for each in _CLOSED_V6)
     return "it is not a public address" if closed else ""
-
-
-def is_metadata(address: Address) -> bool:
-    """Whether it is a metadata address, also inside another one."""
-    carried = _carried(address) if isinstance(address, IPv6Address) else None
-    return (carried or address) in METADATA_ADDRESSES
 
 
 def is_this_machine(host: str) -> bool:
@@ -172,12 +165,11 @@ def literal_address(host: str) -> Address | None:
         raise ValueError(f"{host} is not an address") from error
 
 
-def _carried(address: IPv6Address) -> IPv4Address | None:
+def _carried(address: Address) -> Address:
+    """The IPv4 address that an address carries, or itself."""
     if address in _MAPPED or address in _TRANSLATED:
         return IPv4Address(int(address) & 0xFFFFFFFF)
-    if address in _SIX_TO_FOUR:
-        return IPv4Address(int(address) >> 80 & 0xFFFFFFFF)
-    return None
+    return IPv4Address(int(address) >> 80 & 0xFFFFFFFF) if address in _SIX_TO_FOUR else address
 
 
 def allowed_host(entry: str) -> tuple[str, int]:
@@ -294,9 +286,10 @@ async def checked_hop(url: URL, allowed: frozenset[tuple[str, int]], resolve: Re
             raise ToolFailed(f"The host {host} cannot be found.", infrastructure=True) from error
         if not addresses:
             raise ToolFailed(f"The host {host} has no address.", infrastructure=True)
+    # An allowed name opens metadata only when it is a name of metadata itself.
+    is_named = literal is not None or host in METADATA_NAMES
     for address in addresses:
-        # An allowed name opens metadata only when it is a name of metadata itself.
-        is_open = is_allowed and (not is_metadata(address) or literal is not None or host in METADATA_NAMES)
+        is_open = is_allowed and (is_named or _carried(address) not in METADATA_ADDRESSES)
         why = "" if is_open else refusal(address)
         if why:
             raise ToolFailed(f"{host} may not be fetched from: {why}.")

@@ -109,10 +109,7 @@ def started(state: State, planning: Planning, event: StepStarted) -> Planning:
         return changed(planning, children={**planning.children, ANSWER: child})
     record = planning.steps[name]
     step = record.step
-    try:
-        arguments = arguments_of(state.tools, planning, step.tool_id, step.parameters).value
-    except UnresolvedError:  # it was resolved right before, so nothing can be missing
-        return planning
+    arguments = arguments_of(state.tools, planning, step.tool_id, step.parameters).value  # as it began: all are there
     by_engine = record.due == "wait"
     record = replace(
         record,

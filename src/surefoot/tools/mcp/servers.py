@@ -26,7 +26,7 @@ from surefoot.types.attachments import Attachment, media_type_of
 from surefoot.types.errors import UsageError, extra_needed
 from surefoot.types.messages import ModelMessage
 from surefoot.types.ports import ToolCallContext
-from surefoot.types.tools import ResultKind, ToolResult, ToolSpec
+from surefoot.types.tools import ToolResult, ToolSpec
 
 if TYPE_CHECKING:
     from mcp.client.client import Client
@@ -84,9 +84,8 @@ class McpTool:
                 if not may_repeat:
                     break
         unknown = "" if self.spec.may_repeat else " Whether it took effect is not known: find that out first."
-        server = self.connection.server.name
-        lost = f"The connection to the MCP server {server} was lost{why}.{unknown}"
-        return result(server, lost, "error", infrastructure=True)
+        lost = f"The connection to the MCP server {self.connection.server.name} was lost{why}.{unknown}"
+        return self._result(lost, failed=True, infrastructure=True)
 
     async def probe(
         self,
@@ -102,7 +101,7 @@ class McpTool:
         try:
             link = await self.connection.ready(limit_s)
         except Unreachable as error:
-            return result(server, f"Not called: {error}", "error", infrastructure=True)
+            return self._result(f"Not called: {error}", failed=True, infrastructure=True)
         now = link.listing.offers.get(self.spec.name)
         if now is None:
             return self._result(f"Not called: the MCP server {server} does not offer this tool any more.", failed=True)
@@ -150,14 +149,11 @@ class McpTool:
         made = replace(made, files=tuple(filter(None, map(_file, answer.content))))
         return replace(made, structured=structured, error=code_in(answer) if answer.is_error else "")
 
-    def _result(self, text: str, *, failed: bool) -> ToolResult:
-        return result(self.connection.server.name, text, "error" if failed else "ok")
-
-
-def result(server: str, text: str, kind: ResultKind = "ok", *, infrastructure: bool = False) -> ToolResult:
-    """A result of a server: untrusted, and the source names it, whatever it says."""
-    text = shortened(clean(text), MOST_RESULT_CHARS, "\n[cut: the result had {} characters]")
-    return ToolResult(text, kind, source=f"mcp:{server}", trust="untrusted", infrastructure=infrastructure)
+    def _result(self, text: str, *, failed: bool, infrastructure: bool = False) -> ToolResult:
+        """A result of the server: untrusted, and the source names it, whatever it says."""
+        text = shortened(clean(text), MOST_RESULT_CHARS, "\n[cut: the result had {} characters]")
+        source, kind = f"mcp:{self.connection.server.name}", "error" if failed else "ok"
+        return ToolResult(text, kind, source=source, trust="untrusted", infrastructure=infrastructure)
 
 
 def _text(answer: CallToolResult, *, structured: bool) -> str:
