@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import cast
 
 from surefoot.core.parse.validate import Validator, validate
+from surefoot.core.text import object_schema
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.store import LONGEST_LANGUAGE, LONGEST_PART
 from surefoot.types.errors import ConfigError
@@ -27,52 +28,46 @@ from surefoot.types.knowledge import (
 from surefoot.types.ports import Tool, ToolCallContext
 from surefoot.types.tools import ToolResult, ToolSpec
 
-_DIRECTORY = {"type": "string", "description": "Directory of the workspace that it is about."}
-_SCOPE = {"type": "string", "enum": ["conventions"]}
-_PART = {"type": "string", "minLength": 1, "maxLength": LONGEST_PART}
+
+def _text(description: str, **limits: object) -> dict[str, object]:
+    return {"type": "string", **limits, "description": description}
+
+
+_DIRECTORY = _text("Directory of the workspace that it is about.")
+_PART = {"minLength": 1, "maxLength": LONGEST_PART}
 
 RECALL = ToolSpec(
     "recall_knowledge",
     "Search what is known. With scope conventions: the rules that hold in a directory, nearest first.",
-    {
-        "type": "object",
-        "properties": {
-            "query": {
-                "type": "string",
-                "minLength": 1,
-                "description": "Words to search for. With scope conventions: a programming language, or a topic.",
-            },
+    object_schema(
+        {
+            "query": _text(
+                "Words to search for. With scope conventions: a programming language, or a topic.", minLength=1
+            ),
             "limit": {"type": "integer", "minimum": LEAST_LIMIT, "maximum": MOST_LIMIT, "default": 5},
             "directory": _DIRECTORY,
-            "scope": {**_SCOPE, "description": "Ask for the conventions of the directory."},
+            "scope": _text("Ask for the conventions of the directory.", enum=["conventions"]),
         },
-        "required": ["query"],
-        "additionalProperties": False,
-    },
+        *("limit", "directory", "scope"),
+    ),
     effect="read",
 )
 STORE = ToolSpec(
     "store_knowledge",
     "Keep a fact for later runs. It counts as unverified until a person has looked at it.",
-    {
-        "type": "object",
-        "properties": {
-            "subject": {**_PART, "description": "What the fact is about."},
-            "predicate": {**_PART, "description": "What is said of the subject."},
-            "object": {**_PART, "description": "The rest of the sentence."},
+    object_schema(
+        {
+            "subject": _text("What the fact is about.", **_PART),
+            "predicate": _text("What is said of the subject.", **_PART),
+            "object": _text("The rest of the sentence.", **_PART),
             "confidence": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.8},
             "directory": _DIRECTORY,
-            "language": {
-                "type": "string",
-                "maxLength": LONGEST_LANGUAGE,
-                "description": "Programming language that it is about.",
-            },
-            "scope": {**_SCOPE, "description": "The fact is a convention."},
+            "language": _text("Programming language that it is about.", maxLength=LONGEST_LANGUAGE),
+            "scope": _text("The fact is a convention.", enum=["conventions"]),
             "type": {"type": "string", "enum": list(KNOWLEDGE_TYPES), "default": "Fact"},
         },
-        "required": ["subject", "predicate", "object"],
-        "additionalProperties": False,
-    },
+        *("confidence", "directory", "language", "scope", "type"),
+    ),
     effect="write",
     idempotent=True,  # what is there already is not stored twice
 )

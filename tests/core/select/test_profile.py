@@ -201,19 +201,6 @@ def test_every_other_sign_stands_for_itself(pattern: str) -> None:
     assert matches(f"*{pattern}?", f"x{pattern}y", *others) == {f"x{pattern}y"}
 
 
-def test_a_backslash_does_not_escape_a_star() -> None:
-    assert matches(r"a\*", "a*", r"a\x", "a\\") == {r"a\x", "a\\"}
-
-
-def test_the_empty_pattern_matches_nothing() -> None:
-    assert matches("", "", "a") == set()
-
-
-def test_each_pattern_gets_its_own_names() -> None:
-    found = matched(["a*", "*z", "q"], ["az", "a", "z"])
-    assert found == {"a*": {"az", "a"}, "*z": {"az", "z"}, "q": set()}
-
-
 @given(st.lists(st.text("ab*?", max_size=9), max_size=4), st.lists(st.text("ab\0\n", max_size=12)))
 def test_globs_match_what_the_regular_expression_of_the_same_meaning_matches(
     patterns: list[str], names: list[str]

@@ -25,7 +25,7 @@ _MOST_SHOWN_CHARS = 60
 _MOST_MARKS_IN_A_ROW = 30
 """The most combining marks in a row, as in Unicode's Stream-Safe Text Format (Standard Annex 15, section 13)."""
 
-_SHOWS_NOTHING = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0").union(
+SHOWS_NOTHING = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0").union(
     map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
 )
 """Letters and marks that are counted as printable and show nothing: fillers, joiners, variation selectors."""
@@ -121,7 +121,7 @@ def register(tools: Sequence[ToolSpec]) -> tuple[tuple[ToolSpec, ...], tuple[Dro
         name = canonical(tool.name)
         if not name:
             fault = "the name is empty"
-        elif not name.isprintable() or " " in name or not (name.isascii() or _SHOWS_NOTHING.isdisjoint(name)):
+        elif not name.isprintable() or " " in name or not (name.isascii() or SHOWS_NOTHING.isdisjoint(name)):
             fault = "the name holds white space, or a character that shows nothing or steers how others are shown"
         else:
             # the first word of a letter's name; letters that are named otherwise count as scripts of their own

@@ -11,7 +11,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 from urllib.parse import parse_qs, urlsplit
@@ -105,12 +105,14 @@ class Login:
 
 
 class Callback:
-    """The page on loopback to which a browser returns after a login: `async with Callback() as callback`.
+    """The page on loopback to which a browser returns after a login: `async with Callback(show) as callback`.
 
-    Any page can send a browser there: only an answer with the `state` of this login counts.
+    Any page can send a browser there: only an answer with the `state` of this login counts. `show` gets the address
+    that the browser is to open first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self.show = show
         self.state = ""
         self._came: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
 
@@ -157,13 +159,11 @@ class Callback:
             writer.close()
 
 
-def auth_of(
-    server: McpServer, callback: Callback | None = None, show: Callable[[str], None] | None = None
-) -> httpx2.Auth | None:
+def auth_of(server: McpServer, callback: Callback | None = None) -> httpx2.Auth | None:
     """What authorises requests to a server with `"oauth": true`; None for any other.
 
-    With a `callback` a person may log in: `show` gets the address to open. Without one, a login that is missing or was
-    withdrawn is an error that says how to log in.
+    With a `callback` a person may log in. Without one, a login that is missing or was withdrawn is an error that says
+    how to log in.
     """
     if not server.oauth:
         return None
@@ -171,23 +171,22 @@ def auth_of(
     from mcp.shared.auth import OAuthClientMetadata  # noqa: PLC0415  # as above
 
     async def redirect(url: str) -> None:
-        if callback is None or show is None:
+        if callback is None:
             raise UsageError(f"it needs a login: surefoot mcp login FILE.json {server.name}")
         callback.state = parse_qs(urlsplit(url).query).get("state", [""])[0]
-        await asyncio.to_thread(show, url)  # some browsers hold up whoever opens them
+        await asyncio.to_thread(callback.show, url)  # some browsers hold up whoever opens them
 
     async def came() -> AuthorizationCodeResult:
         assert callback is not None  # noqa: S101  # `redirect` was asked before
         return await callback.result()
 
-    handler: Callable[[], Awaitable[AuthorizationCodeResult]] = came
     about = {
         "client_name": "surefoot",
         "redirect_uris": [callback.url if callback is not None else "http://127.0.0.1/callback"],
         "token_endpoint_auth_method": "none",
     }
     login = Login(server)
-    auth = OAuthClientProvider(server.url, OAuthClientMetadata.model_validate(about), login, redirect, handler)
+    auth = OAuthClientProvider(server.url, OAuthClientMetadata.model_validate(about), login, redirect, came)
     login.context = auth.context
     return auth
 
@@ -209,8 +208,8 @@ async def log_in(server: McpServer, show: Callable[[str], None]) -> None:
     logging.getLogger("mcp").addHandler(logging.NullHandler())  # what goes wrong is told once, in one line
     login = Login(server)
     login.forget()
-    async with Callback() as callback:
-        auth = auth_of(server, callback, show)
+    async with Callback(show) as callback:
+        auth = auth_of(server, callback)
         try:
             async with (
                 httpx2.AsyncClient(headers=dict(server.headers), timeout=server.connect_timeout_s, auth=auth) as client,

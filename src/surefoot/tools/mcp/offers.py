@@ -17,6 +17,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
+from surefoot.core.select.profile import SHOWS_NOTHING
 from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text import shortened
 from surefoot.core.text.json import pin_of
@@ -43,10 +44,6 @@ _DIGEST_CHARS = 8
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 _UNDECLARED = Declared()
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
-_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0").union(
-    map(chr, range(0x180B, 0x1810)), map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
-)
-"""Letters and marks that show nothing although Unicode does not count them as format characters."""
 _SAID = ("description", "title", "$comment")
 """Keys of a JSON Schema that only speak to the reader."""
 _VALUES = ("const", "default", "enum", "examples", "required", "pattern")
@@ -151,7 +148,7 @@ def visible_text(text: str, most: int) -> str:
     """A text from outside without characters that do not show, of at most `most` characters."""
 
     def shows(character: str) -> bool:
-        return unicodedata.category(character) not in _HIDDEN_CATEGORIES and character not in _FILLERS
+        return unicodedata.category(character) not in _HIDDEN_CATEGORIES and character not in SHOWS_NOTHING
 
     plain = "".join(c for c in text if c in "\n\t" or (c.isascii() and c.isprintable()) or shows(c)).strip()
     return shortened(plain, most)
