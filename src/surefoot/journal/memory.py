@@ -33,8 +33,7 @@ from surefoot.types.events import RunEnded
 from surefoot.types.ports import EVERY_RUN, Claimed, JournalStore, Recorded, RunFilter, RunPage, RunSummary
 from surefoot.types.words import Posted, Word
 
-DATABASES = ("postgresql://", "postgres://")
-"""How the address of a database begins."""
+DATABASES = ("postgresql://", "postgres://")  # how the address of a database begins
 
 
 class MemoryJournal:

@@ -24,8 +24,7 @@ from surefoot.types.events import RunEnded
 from surefoot.types.ports import EVERY_RUN, Claimed, Place, Recorded, RunFilter, RunPage, RunSummary
 from surefoot.types.words import Posted, Word
 
-_PIECE = 200
-"""Records that are read at once for a subscriber: what takes about 20 ms."""
+_PIECE = 200  # records that are read at once for a subscriber: what takes about 20 ms
 
 _PUT = """
 WITH put AS (
@@ -50,8 +49,7 @@ _REMOVE = f"""
 WITH gone AS (
     DELETE FROM surefoot.blob WHERE digest = ANY (%s) AND {_OLD} RETURNING length(data)
 ) SELECT coalesce(sum(length), 0)::bigint FROM gone"""  # noqa: S608  # the same
-_MOST_REMOVED = 500
-"""Bytes that are removed at once."""
+_MOST_REMOVED = 500  # bytes that are removed at once
 
 
 class PostgresJournal:

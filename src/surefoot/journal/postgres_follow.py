@@ -15,13 +15,11 @@ from contextlib import contextmanager, suppress
 from surefoot.journal.postgres_server import ANSWER_S, ERRORS, Database, waits
 from surefoot.types.errors import JournalError
 
-EVERY = 0
-"""In place of a run's number: the summaries of all runs."""
+EVERY = 0  # in place of a run's number: the summaries of all runs
 
 _TELL_S = 0.05
 _LOOK_S = 5.0
-_MOST_TOLD = 300
-"""Numbers in one notification, which holds less than 8000 bytes."""
+_MOST_TOLD = 300  # numbers in one notification, which holds less than 8000 bytes
 
 _NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('surefoot', %s)"
 _UNHEARD = "SELECT DISTINCT run FROM surefoot.word WHERE run = ANY (%s) AND outcome = ''"

@@ -21,11 +21,9 @@ from surefoot.types.events import Event
 from surefoot.types.ports import NO_RECORDS, Durability, Place, RunSummary, Standing
 from surefoot.types.words import Posted
 
-_LEASE_S = 30.0
-"""For how long a run that was opened, not claimed, stays with a process that is cut off."""
+_LEASE_S = 30.0  # for how long a run that was opened, not claimed, stays with a process that is cut off
 
-_CLOSING_S = 5.0
-"""For how long a store that is closed waits for its server."""
+_CLOSING_S = 5.0  # for how long a store that is closed waits for its server
 
 
 class OpenDatabase:

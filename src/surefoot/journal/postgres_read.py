@@ -19,11 +19,9 @@ from surefoot.types.errors import JournalCorrupt, JournalError, RunUnknown
 from surefoot.types.ports import NO_RECORDS, Recorded, RunFilter, RunPage, RunSummary
 from surefoot.types.tools import Catalogue
 
-_KEPT_CATALOGUES = 8
-"""Runs that are read one after the other mostly share their tools."""
+_KEPT_CATALOGUES = 8  # runs that are read one after the other mostly share their tools
 
-_PIECE = 500
-"""Records that are fetched at once."""
+_PIECE = 500  # records that are fetched at once
 
 _LINE = """
 WITH RECURSIVE line AS (
@@ -52,8 +50,7 @@ _MAY_BE: dict[str, LiteralString] = {
 }
 """What can be told beforehand of a run that may be called so."""
 _BEGINS = "starts_with(run.run_id, %s) OR summary.run IN (SELECT run FROM surefoot.label WHERE starts_with(label, %s))"
-_LINES = 200
-"""Rows of a list that are looked at in one turn of the event loop: what takes about 10 ms."""
+_LINES = 200  # rows of a list that are looked at in one turn of the event loop: what takes about 10 ms
 
 
 _REMEDY = "bring back a backup of the database"

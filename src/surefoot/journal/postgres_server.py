@@ -33,16 +33,14 @@ Row = tuple[Any, ...]  # Any: what a column holds, which the statement says
 Values = Sequence[object] | Mapping[str, object]
 Connection = psycopg.AsyncConnection[Row]
 T = TypeVar("T")
-ERRORS = (psycopg.Error, TimeoutError, OSError)
-"""What a connection raises."""
+ERRORS = (psycopg.Error, TimeoutError, OSError)  # what a connection raises
 
 Tables = Literal["make", "upgrade", "look"]
 
 FORMS = Path(__file__).with_name("postgres_forms")
 """The forms of the tables, one file for the step to each; none is ever changed."""
 
-PATIENCE_S = 60.0
-"""For how long what has to be written, or read for a run, waits for a server that is away."""
+PATIENCE_S = 60.0  # for how long what has to be written, or read for a run, waits for a server that is away
 
 ANSWER_S = 30.0
 """After so long without an answer a connection counts as broken. To give it up may take 10 seconds more."""
@@ -58,8 +56,7 @@ _LIBPQ = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-_PASSING = ("08", "57P", "40001", "40P01", "53300")
-"""How the codes of errors begin that pass by themselves."""
+_PASSING = ("08", "57P", "40001", "40P01", "53300")  # how the codes of errors begin that pass by themselves
 
 _AWAY = ("53", "58", "25006")
 """How the codes of errors begin that say nothing about what was sent: no room, no disk, no right to write."""

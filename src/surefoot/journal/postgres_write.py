@@ -24,14 +24,11 @@ from surefoot.types.errors import JournalError, LeaseLost
 from surefoot.types.ports import Place, RunSummary
 from surefoot.types.words import Posted
 
-LAG_S = 0.002
-"""How long rows that nobody waits for are collected."""
+LAG_S = 0.002  # how long rows that nobody waits for are collected
 
-_MOST_BYTES = 8_000_000
-"""What is sent at once, if it is of more than one run."""
+_MOST_BYTES = 8_000_000  # what is sent at once, if it is of more than one run
 
-_SYNC_S = 2.0
-"""After so long what is written is synced in any case, so that little has to be kept."""
+_SYNC_S = 2.0  # after so long what is written is synced in any case, so that little has to be kept
 
 _LABEL_CHARS = 200
 _TYPES = (

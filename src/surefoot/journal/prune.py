@@ -24,13 +24,10 @@ from surefoot.types.ports import JournalStore, RunSummary
 
 T = TypeVar("T")
 
-PRUNED = "pruned"
-"""The name, before `-YEAR`, under which it stands beside the runs which of them were taken out."""
+PRUNED = "pruned"  # the name, before `-YEAR`, under which it stands beside the runs which of them were taken out
 
-_PIECE = 1_000
-"""Runs that are noted at once."""
-_AT_ONCE = 4
-"""Runs that are read or deleted at once: a database has each wait for its disk."""
+_PIECE = 1_000  # runs that are noted at once
+_AT_ONCE = 4  # runs that are read or deleted at once: a database has each wait for its disk
 
 
 @dataclass(frozen=True, slots=True)

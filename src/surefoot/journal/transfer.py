@@ -22,14 +22,11 @@ from surefoot.types.archive import Origin, Row
 from surefoot.types.errors import JournalError, JournalTooNew, RunUnknown, UsageError
 from surefoot.types.ports import EVERY_RUN, JournalStore, Place, RunSummary, Standing
 
-FORM = 1
-"""The form of the lines."""
+FORM = 1  # the form of the lines
 
-PIECE = 500
-"""Records that are taken in at once."""
+PIECE = 500  # records that are taken in at once
 
-MOST = 2**31
-"""More runs than there can be."""
+MOST = 2**31  # more runs than there can be
 
 _STANDS_STILL = ("approval", "in_doubt", "set_aside")
 """Standings that are not told by records; a run with any other is taken up by nobody until somebody says so."""

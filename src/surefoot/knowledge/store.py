@@ -34,10 +34,8 @@ from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.knowledge import Knowledge, KnowledgeError
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
-FORM = 1
-"""The form of the tables."""
-_APPLICATION = 0x53554B4E
-"""Tells a knowledge store from other SQLite files ("SUKN")."""
+FORM = 1  # the form of the tables
+_APPLICATION = 0x53554B4E  # tells a knowledge store from other SQLite files ("SUKN")
 
 _BUSY_TIMEOUT_S = 5.0
 _CACHE_KIB = 16_384
@@ -110,18 +108,14 @@ def transaction(db: sqlite3.Connection, path: Path) -> Generator[None]:
                 db.execute("ROLLBACK")
 
 
-LONGEST_PART = 2_000
-"""Characters of a subject, a predicate or an object."""
+LONGEST_PART = 2_000  # characters of a subject, a predicate or an object
 LONGEST_LANGUAGE = 64
-MOST_RANKED = 5_000
-"""Entries that are ranked for one query."""
+MOST_RANKED = 5_000  # entries that are ranked for one query
 MOST_MATCHES = 100
 """Conventions of one level that are given, and in all after which no further level is read: more than can be asked."""
-MOST_ON_TOPIC = 1_000
-"""Conventions of one level on a topic that are compared by confidence, the oldest."""
+MOST_ON_TOPIC = 1_000  # conventions of one level on a topic that are compared by confidence, the oldest
 
-MAX_WORDS = 32
-"""Words of a query that count."""
+MAX_WORDS = 32  # words of a query that count
 
 _RUN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff]+")
 

@@ -19,10 +19,8 @@ from surefoot.tools.function import tool
 from surefoot.types.ports import Tool
 
 MAX_CHARS = 1_000
-MAX_BITS = 10_000
-"""Of numerator and denominator: some 3,000 digits."""
-SHOWN_DIGITS = 15
-"""Significant digits of a result that has no end."""
+MAX_BITS = 10_000  # of numerator and denominator: some 3,000 digits
+SHOWN_DIGITS = 15  # significant digits of a result that has no end
 
 Number = Fraction | float
 _Function = Callable[[Sequence[Number]], Number]

@@ -23,8 +23,7 @@ from surefoot.types.attachments import Attachment, media_type_of
 from surefoot.types.ports import Tool
 from surefoot.types.tools import ToolResult
 
-MAX_LISTED = 300
-"""Entries in one listing."""
+MAX_LISTED = 300  # entries in one listing
 
 
 def file_tools(workspace: Workspace, *, write: bool = True) -> tuple[Tool, ...]:

@@ -31,20 +31,16 @@ from surefoot.types.tools import ToolResult
 
 _LOG = logging.getLogger("surefoot")
 
-MOST_THREADS = 128
-"""Sync tools that run at once in this process; further ones wait."""
-LONGEST_ERROR = 2_000
-"""Characters of an exception's type and message that a model gets to read."""
+MOST_THREADS = 128  # sync tools that run at once in this process; further ones wait
+LONGEST_ERROR = 2_000  # characters of an exception's type and message that a model gets to read
 
 MOST_RETRIES = 2
-FIRST_WAIT_S = 0.1
-"""Seconds before the first retry, and half of those before the second."""
+FIRST_WAIT_S = 0.1  # seconds before the first retry, and half of those before the second
 
 _NETWORK = frozenset(
     {*(errno.ECONNREFUSED, errno.ECONNRESET, errno.EHOSTUNREACH), *(errno.ENETDOWN, errno.ENETUNREACH, errno.ETIMEDOUT)}
 )
-_OVERLOADED = frozenset({408, 425, 429, *range(500, 600)})
-"""HTTP statuses of which the same call may succeed later."""
+_OVERLOADED = frozenset({408, 425, 429, *range(500, 600)})  # HTTP statuses of which the same call may succeed later
 _TRANSIENT = frozenset({408, 425, 429, 502, 503, 504})
 
 
@@ -284,8 +280,7 @@ def _attribute(thing: object, name: str) -> object:
         return None
 
 
-PROBE_OF = "probe of "
-"""How the name of a function begins that is a probe."""
+PROBE_OF = "probe of "  # how the name of a function begins that is a probe
 
 _RUNNING: dict[tuple[int, str, str], Future[object]] = {}
 """One book for all agents. With the process, because after a fork the child knows the entries but has no threads."""
@@ -328,8 +323,7 @@ class _Left(Future[object]):
             self.set_result(task.result())
 
 
-_ANY = ""
-"""In place of the name of a function: tools of all kinds may leave a task."""
+_ANY = ""  # in place of the name of a function: tools of all kinds may leave a task
 
 
 def _running(function: str, key: str) -> Future[object] | None:

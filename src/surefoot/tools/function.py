@@ -32,8 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 LONGEST_NAME = 64
-ALWAYS_KNOWN: frozenset[ServiceKey] = frozenset({ToolCallContext})
-"""What a tool may ask for without registration."""
+ALWAYS_KNOWN: frozenset[ServiceKey] = frozenset({ToolCallContext})  # what a tool may ask for without registration
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,8 @@ from surefoot.types.tools import ToolResult
 if TYPE_CHECKING:
     from yarl import URL
 
-MOST_CHARS = 20_000
-"""Characters of a result."""
-MOST_COMMENTS = 10
-"""Comments of a result: the first ones."""
+MOST_CHARS = 20_000  # characters of a result
+MOST_COMMENTS = 10  # comments of a result: the first ones
 _MOST_OF_TEXT, _MOST_OF_COMMENT, _MOST_OF_LINE = 12_000, 2_000, 500
 _CUT = " [cut: {} characters in all]"
 

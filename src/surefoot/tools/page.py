@@ -15,12 +15,9 @@ from typing import Protocol
 
 from surefoot.tools.call import ToolFailed
 
-MAX_WIRE_BYTES = 2 * 1024 * 1024
-"""What is read of an answer, as sent."""
-MAX_BYTES = 8 * 1024 * 1024
-"""What an answer may be after decompression."""
-ENCODINGS = "gzip, deflate"
-"""What is asked for; other compressions are refused."""
+MAX_WIRE_BYTES = 2 * 1024 * 1024  # what is read of an answer, as sent
+MAX_BYTES = 8 * 1024 * 1024  # what an answer may be after decompression
+ENCODINGS = "gzip, deflate"  # what is asked for; other compressions are refused
 
 _CHUNK = 64 * 1024
 _GZIP_MARK = 0x1F
@@ -47,11 +44,9 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (code
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]*)")
 _BLANKS = re.compile(r"[ \t\r\f\v\u00a0]+")
-_KEPT, _SHOWN = {0x20: "\ue000", 0x09: "\ue001"}, {0xE000: " ", 0xE001: "\t"}
-"""Blanks of `<pre>`, and back again."""
+_KEPT, _SHOWN = {0x20: "\ue000", 0x09: "\ue001"}, {0xE000: " ", 0xE001: "\t"}  # blanks of `<pre>`, and back again
 _LINES = re.compile(r"\n{3,}")
-_HUGE = re.compile(r"&#\d{8,};?")
-"""No character has such a number, and `unescape` fails on thousands of digits."""
+_HUGE = re.compile(r"&#\d{8,};?")  # no character has such a number, and `unescape` fails on thousands of digits
 _SILENT = frozenset({"script", "style", "template", "svg", "iframe", "textarea", "select"})
 """Elements whose content is not for readers."""
 _BLOCKS = frozenset(

@@ -30,8 +30,7 @@ from surefoot.tools.signature import is_class
 from surefoot.types.attachments import Attachment, files_in
 from surefoot.types.tools import ToolResult
 
-_DEEPEST = 100
-"""Containers inside containers that are still written; what lies deeper is named only."""
+_DEEPEST = 100  # containers inside containers that are still written; what lies deeper is named only
 
 Schema = dict[str, object]
 

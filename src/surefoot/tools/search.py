@@ -26,8 +26,7 @@ MAX_FILES = 5_000
 MAX_BYTES = 64 * 1024 * 1024
 MAX_HITS = 50_000
 MAX_SECONDS = 5.0
-SHOWN_CHARS = 300
-"""Characters of a line that are shown."""
+SHOWN_CHARS = 300  # characters of a line that are shown
 
 _SKIPPED = frozenset({*HISTORY_NAMES, "node_modules", "__pycache__", ".venv", ".tox", ".mypy_cache", ".ruff_cache"})
 _NUMBER = re.compile(
@@ -37,10 +36,8 @@ _NUMBER = re.compile(
 )
 _K1, _B = 1.2, 0.6
 
-MAX_WORDS = 32
-"""Words of a query that count."""
-HELD = 0.5
-"""What a word counts that begins or ends with one of the query, where the same word counts one."""
+MAX_WORDS = 32  # words of a query that count
+HELD = 0.5  # what a word counts that begins or ends with one of the query, where the same word counts one
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
@@ -60,8 +57,7 @@ _COMMON = frozenset(
 )
 _KINDS = re.findall(r"\S+", "year date day time number amount name place person people note file")
 """What is looked for: such words seldom stand beside the answer, so they count half."""
-_SHORTEST = 5
-"""Letters that a word must have to be looked for in longer ones."""
+_SHORTEST = 5  # letters that a word must have to be looked for in longer ones
 
 
 class Found(NamedTuple):

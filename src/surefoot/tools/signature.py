@@ -18,8 +18,7 @@ from typing import Annotated, Union, cast
 from surefoot.types.errors import UsageError
 from surefoot.types.ports import ServiceKey
 
-REQUIRED = inspect.Parameter.empty
-"""Stands for the default of a parameter that has none."""
+REQUIRED = inspect.Parameter.empty  # stands for the default of a parameter that has none
 NO_SERVICE = frozenset({"builtins", "typing", "collections.abc"})
 """Modules whose types are ordinary values: `object` and `dict` never mean "any service that is one of these"."""
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from aiohttp.abc import ResolveResult
     from yarl import URL
 
-MAX_HOPS = 5
-"""Redirects that are followed."""
+MAX_HOPS = 5  # redirects that are followed
 MAX_URL_CHARS = 2048
 _ODD = re.compile(r"[\s\x00-\x1f\x7f-\x9f\\\u061c\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
 """White space, control characters and backslashes, which parsers read differently; bidirectional controls."""
@@ -57,8 +56,7 @@ _HEXADECIMAL = re.compile("0x[0-9a-f]*")
 _PARTS = re.compile("[0-9a-fx]+(?:[.][0-9a-fx]+){0,3}[.]?")  # `inet_aton` alone takes anything behind a blank
 _MAPPED, _TRANSLATED, _SIX_TO_FOUR = IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"), IPv6Network("2002::/16")
 
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""All addresses of a host, as text. Raises `OSError`."""
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]  # all addresses of a host, as text; raises `OSError`
 
 
 @dataclass(frozen=True, slots=True)

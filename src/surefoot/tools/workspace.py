@@ -22,12 +22,10 @@ from fnmatch import fnmatchcase
 from surefoot.tools.call import ToolFailed
 from surefoot.types.errors import ConfigError
 
-MAX_READ_BYTES = 1024 * 1024
-"""How much of one file is read."""
+MAX_READ_BYTES = 1024 * 1024  # how much of one file is read
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 LONGEST_PATH = 4096
-DEEPEST_PATH = 64
-"""Folders inside folders that are entered."""
+DEEPEST_PATH = 64  # folders inside folders that are entered
 
 SECRET_NAMES = (
     *(".env*", "*.pem", "*.key", "id_rsa*", ".netrc", ".ssh", ".aws", ".gnupg"),
@@ -38,8 +36,7 @@ SECRET_NAMES = (
 """Names that usually hold secrets, whatever their case; a directory stands for all below it."""
 HISTORY_NAMES = (".git", ".hg", ".svn", ".jj")
 """Folders of version control: never searched, and never written, since their hooks are run by others."""
-_HISTORY_SECRETS = ("config", "config.worktree", "hgrc")
-"""Files below them that may hold the password of a remote."""
+_HISTORY_SECRETS = ("config", "config.worktree", "hgrc")  # files below them that may hold the password of a remote
 
 OUTSIDE = "The path is outside the workspace. Give a path relative to the workspace, without leading slash or dots."
 

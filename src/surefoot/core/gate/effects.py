@@ -37,8 +37,7 @@ _NO_CHINESE_ORDER = late(
 )
 """What is told and not asked for ("正在"), and a noun that is also a verb."""
 _Rows = Mapping[str, tuple[Effect, ...]]
-_NEAR = 4
-"""How many words after a light verb its noun is looked for."""
+_NEAR = 4  # how many words after a light verb its noun is looked for
 
 
 def of_word(word: str) -> frozenset[Effect]:

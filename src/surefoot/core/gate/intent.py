@@ -37,22 +37,18 @@ from surefoot.types.guard import (
 )
 from surefoot.types.tools import Effect
 
-RESPOND = AbstractStep("answer", "RESPOND", allowed_capabilities=("REASONING",))
-"""The step in which every sketch ends."""
+RESPOND = AbstractStep("answer", "RESPOND", allowed_capabilities=("REASONING",))  # the step in which every sketch ends
 
-MOST_READ = 102_400
-"""Characters of the words that are read; of longer ones each effect is a question."""
+MOST_READ = 102_400  # characters of the words that are read; of longer ones each effect is a question
 
 LEAST_NAME = 3
 MOST_NAME_WORDS = 8
 LONGEST_QUOTE = 80
-MASK = "\ufffc"
-"""Stands for each character of what was masked: no letter, no space, no mark of a sentence."""
+MASK = "\ufffc"  # stands for each character of what was masked: no letter, no space, no mark of a sentence
 
 _WORD = late(r"[^\W\d_]{2,}")
 _SENTENCE = late(r"[^.!?;\n。！？；]+(?:[.](?!\s|\Z)[^.!?;\n。！？；]*)*")
-_ADOPTION = ("adoption_verb", "adoption_noun", "adoption_place")
-"""To do what stands elsewhere, with the place."""
+_ADOPTION = ("adoption_verb", "adoption_noun", "adoption_place")  # to do what stands elsewhere, with the place
 
 _NO_ADOPTION = late("{no_adoption}|{negations}|{cjk_negations}", re.IGNORECASE)
 _CUES: Mapping[Cue, re.Pattern[str]] = {

@@ -30,8 +30,7 @@ LEAST_UNLABELLED = 100
 LONGEST_RELATIVE_DAYS = 31
 MOST_SHOWN = 50
 
-Shown = tuple[tuple[Role, str, str], ...]
-"""Values for which a yes holds too: role, as shown, normal form."""
+Shown = tuple[tuple[Role, str, str], ...]  # values for which a yes holds too: role, as shown, normal form
 
 _FILE = late(r"(?<![\w./\\-])[\w./-]+\.\w+(?![\w/-])")
 _ONE_BY_ONE: frozenset[Effect | None] = frozenset(("transact", "delete", None))

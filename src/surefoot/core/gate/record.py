@@ -20,14 +20,12 @@ from surefoot.types.inner import Refused, Started, Sum
 from surefoot.types.rules import Role
 from surefoot.types.tools import ToolResult, ToolSpec
 
-BY_MODEL = "model-"
-"""How the ids of constraints begin that a model has read in the words."""
+BY_MODEL = "model-"  # how the ids of constraints begin that a model has read in the words
 
 TARGETS = ("allowed_targets", "forbidden_targets", "except_targets")
 """The fields of a condition that name something, which has to stand in the words."""
 
-RUN = "run"
-"""The step that a run without a plan is."""
+RUN = "run"  # the step that a run without a plan is
 
 CALL_FAILED = "call_failed"
 """Under which a branch is out whose call ran and failed; it may be named again later, unlike what the gate refused."""

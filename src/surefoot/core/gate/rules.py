@@ -66,8 +66,7 @@ class Word:
     is_firm: bool = False
 
 
-Policy = Callable[[Asked], Sequence[Word]]
-"""Pure and small, named for what it forbids."""
+Policy = Callable[[Asked], Sequence[Word]]  # pure and small, named for what it forbids
 
 
 def limits(call: Asked) -> Sequence[Word]:

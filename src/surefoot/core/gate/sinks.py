@@ -28,8 +28,7 @@ LEAST_WORD = 4
 SHARE_OF_WORDS = 0.5
 SHARE_OF_PRIVATE = 0.3
 LONGEST_TIME = 40
-_HALF_URL = late(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]+:/|[/\\]{2})")
-"""What a client may still complete to a URL."""
+_HALF_URL = late(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]+:/|[/\\]{2})")  # what a client may still complete to a URL
 _WORD = late(r"[^\W\d_]{2,}")
 _CJK_LETTERS = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _CJK = late(rf"[{_CJK_LETTERS}]")
@@ -180,8 +179,7 @@ _HOST = late(
 )
 """What an opener would take for a place: a scheme, a name before "@", an IP in any form, labels with dots."""
 
-MOST_CARRIED = 64
-"""Characters of a result that a read may take along where the words do not have them."""
+MOST_CARRIED = 64  # characters of a result that a read may take along where the words do not have them
 _BLOCK = MOST_CARRIED // 2
 
 
@@ -292,8 +290,7 @@ def _touches(known: Known, leaf: Leaf, evidence: Evidence) -> bool:
     return bool(words) and ours >= SHARE_OF_WORDS * len(words)
 
 
-LONGEST_CHOICE = 60
-"""Characters of a text that is a choice and not a text of its own."""
+LONGEST_CHOICE = 60  # characters of a text that is a choice and not a text of its own
 
 _TITLED = late("{gives_title}")
 _PLACE_GIVEN_OVER = late("{gives_place_over}")

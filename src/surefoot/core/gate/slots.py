@@ -25,8 +25,7 @@ from surefoot.types.tools import Effect
 Side = Literal["to", "from", "of", "out", "direct", ""]
 """By what stands beside it, a value is where something goes, whence it comes, whose it is, spoken of, or the object."""
 
-_NEAR = 5
-"""Words between a preposition, or a verb, and the value that it is about."""
+_NEAR = 5  # words between a preposition, or a verb, and the value that it is about
 
 _BEFORE = late(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[,、&]|\d+")
 _CHINESE_SIDE = late(

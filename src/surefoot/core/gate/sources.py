@@ -21,8 +21,7 @@ from surefoot.types.rules import Role, StepKind
 from surefoot.types.tools import ToolSpec
 
 LEAST_BEGINNING = 4
-MOST_NAMED = 60
-"""Records of one result that are compared with others; the names of more stand for several things."""
+MOST_NAMED = 60  # records of one result that are compared with others; the names of more stand for several things
 LEAST_WHOLE = 6
 _LONGEST_DATE = 32
 _ADDRESSES = ("email:", "url:", "digits:")

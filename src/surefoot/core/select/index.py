@@ -22,15 +22,13 @@ from surefoot.core.text.words import table
 from surefoot.types.dataclass import dataclass, field
 from surefoot.types.tools import Catalogue, ToolSpec
 
-_LENGTH_COUNTS = 0.9
-"""`b`: how much of a tool's length counts against it."""
+_LENGTH_COUNTS = 0.9  # `b`: how much of a tool's length counts against it
 _SYNONYM = 0.3
 _UNIT = 10
 _TEXTS = {"name": 15, "description": 10, "parameters": 2, "category": 3, "server": 5, "server_description": 2}
 """What a word of each text counts, in tenths."""
 
-Postings = Mapping[int, float]
-"""Place of a tool in the index -> what a word says of it."""
+Postings = Mapping[int, float]  # place of a tool in the index -> what a word says of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +189,7 @@ def _property_texts(schema: object, depth: int = 4) -> Iterator[str]:
 
 
 MOST_CLAUSES = 12
-_FEWEST_WORDS = 2
-"""Content words that make a clause; one with fewer belongs to the clause before it."""
+_FEWEST_WORDS = 2  # content words that make a clause; one with fewer belongs to the clause before it
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"
 _CJK_RUN = re.compile(f"[{_CJK}]")
@@ -204,22 +201,19 @@ _COMPOUND = re.compile(r"[A-Z][a-z]+[A-Z][a-z]+")
 
 _URL = re.compile(rf"(?:https?://|www\.)[^\s'\"<>)\]{_CJK}{CJK_PUNCTUATION}]+", re.IGNORECASE)
 _TO_BE_WRITTEN = re.compile(r"\b(?:sav(?:e|ed|ing)|stor(?:e|ed|ing)|export|output|draft)\b[^.!?;\n]*$", re.IGNORECASE)
-_CHARS_BEFORE = 80
-"""How far before a path the word stands that says what is to be done with the file."""
+_CHARS_BEFORE = 80  # how far before a path the word stands that says what is to be done with the file
 _CLAUSE_ENDS = re.compile(
     r"(?<![.!?;:])[.!?;:]+(?=\s|$)|[。！？；，、]|\n|\b(?:and )?(?:then|also)\b|\bafter that\b|\bfinally\b"
     r"|\bas well as\b|\balong with\b|然后|接着|另外|并且|同时|最后",
     re.IGNORECASE,
 )
 
-_SHORTEST = 4
-"""Letters below which a word has no endings."""
+_SHORTEST = 4  # letters below which a word has no endings
 _KEPT = frozenset({"always", "lens", "news", "series", "species"})
 """Words that without an ending would meet another of quite another meaning."""
 _ENDINGS = (("ement", 3), ("ment", 3), ("ion", 3), ("ing", 3), ("ed", 3), ("edly", 3), ("ly", 3), ("er", 4), ("or", 4))
 """Endings, and the letters that must be left. The first that fits is taken off."""
-_LONG = 7
-"""Letters from which a final `at` is an ending: calculat(e, ion, or) and calcul, but not creat(e)."""
+_LONG = 7  # letters from which a final `at` is an ending: calculat(e, ion, or) and calcul, but not creat(e)
 
 
 class _StopWords(NamedTuple):

@@ -38,14 +38,12 @@ _SYSTEMS: dict[str, frozenset[str]] = {
 }
 """First word of a letter's name in Unicode -> the ways of writing, of several scripts, that it belongs to."""
 
-_CLAIM = "[verified]"
-"""What a description says when its author holds the tool for verified."""
+_CLAIM = "[verified]"  # what a description says when its author holds the tool for verified
 _CLAIM_COUNTS_FOR = {"local": ("local",), "all": ("local", "remote"), "none": ()}
 _CHANGED = "the tool has changed since it was pinned"
 _UNTRUSTED = "its description claims [verified], which does not count for its origin"
 
-Reasons = Mapping[str, str]
-"""Name of a tool -> why a stage drops it."""
+Reasons = Mapping[str, str]  # name of a tool -> why a stage drops it
 
 
 def apply(

@@ -16,29 +16,22 @@ from surefoot.core.select.index import Index, clauses, content_words, plain, wor
 from surefoot.core.select.profile import canonical
 from surefoot.types.dataclass import dataclass
 
-MOST_CHARS = 20_000
-"""Characters of a task that are looked at."""
+MOST_CHARS = 20_000  # characters of a task that are looked at
 _CLAUSE = 0.7
-_ENOUGH = 1_000
-"""Tools that the rarer words have found; from there on commoner words only add to these."""
-_RARE = 10
-"""A word is rare when at most ten tools hold it, or every tenth."""
+_ENOUGH = 1_000  # tools that the rarer words have found; from there on commoner words only add to these
+_RARE = 10  # a word is rare when at most ten tools hold it, or every tenth
 _ENOUGH_WORDS = 2
 
 _NAMES = re.compile(r"[A-Za-z0-9_.:/-]+"), re.compile(r"[\w.:/-]+")
 _NAME_ENDS = ".:/-"
 
-_GLUE = re.compile(r"[_./-]+|(?<=[a-z])(?=[A-Z])")
-"""What holds the words of a name together."""
-CANDIDATES = 200
-"""Hits that an encoder looks at."""
+_GLUE = re.compile(r"[_./-]+|(?<=[a-z])(?=[A-Z])")  # what holds the words of a name together
+CANDIDATES = 200  # hits that an encoder looks at
 
 BEST = 10
 """Tools of each sub-query, and of the category that the task names, which are on the shortlist whatever they score."""
-NEAR = 0.75
-"""The part of its best score from which on every tool of a sub-query is on the shortlist."""
-PREFERRED = 1.5
-"""What the score of a tool of the named category is multiplied by."""
+NEAR = 0.75  # the part of its best score from which on every tool of a sub-query is on the shortlist
+PREFERRED = 1.5  # what the score of a tool of the named category is multiplied by
 
 _CATEGORY = re.compile(r"(?:意图|\bintent)[ \t]*[:：]\s*[\"'“‘「《\[<`]?(.{1,200})", re.IGNORECASE)
 
@@ -51,8 +44,7 @@ class Hit:
     score: float
 
 
-Rank = Callable[[str], Sequence[Hit]]
-"""The tools that fit a sub-query, best first."""
+Rank = Callable[[str], Sequence[Hit]]  # the tools that fit a sub-query, best first
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from surefoot.types.prehydration import PreHydrationConfig, Reference, Reference
 
 MOST_MARKS = 30_000
 """Runs of back-ticks and the like that are looked at; a text is read no further than to the last of them."""
-LIMIT_S = 0.25
-"""Seconds that all custom patterns of a task have together; looked at after each match."""
+LIMIT_S = 0.25  # seconds that all custom patterns of a task have together; looked at after each match
 _LONGEST_TAIL = 4_096
 
 # Each way begins with a character of its own, which makes the search fast.
@@ -45,8 +44,7 @@ _PULL = re.compile(
     r"[pP](?<![A-Za-z0-9_][pP])(?:[rR]|[uU][lL][lL]\s{1,8}+[rR][eE][qQ][uU][eE][sS][tT])\s{0,8}+"
     rf"#{_DIGITS}"
 )
-_COLOUR = 6
-"""So many digits are a colour, unless a word says that they are an issue."""
+_COLOUR = 6  # so many digits are a colour, unless a word says that they are an issue
 _SAYS_ISSUE = re.compile(rf"(?<![^\W\d_{CJK}])(?:issues?|fix(?:es|ed|ing)?|(?:clos|resolv)(?:e|es|ed|ing))\Z")
 _LONGEST_WORD = 24
 

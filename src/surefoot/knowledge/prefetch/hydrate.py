@@ -50,8 +50,7 @@ class Lookup:
     argument: str
 
 
-Lookups = Mapping[str, Lookup]
-"""Reference type -> how it is resolved."""
+Lookups = Mapping[str, Lookup]  # reference type -> how it is resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +145,8 @@ def _lookup(ref_type: str, resolver: Resolver, catalogue: Catalogue) -> Lookup:
     raise ConfigError(field, spec.name, f"it cannot be called with {wanted} and nothing else; {remedy}")
 
 
-LONGEST_LINE = 200
-"""Characters of one line of the frame."""
-MOST_FAILURES = 5
-"""Failures that are named; all are counted."""
+LONGEST_LINE = 200  # characters of one line of the frame
+MOST_FAILURES = 5  # failures that are named; all are counted
 LONGEST_ERROR = 100
 
 _LONGEST_READ = 10_000

@@ -17,8 +17,7 @@ from itertools import chain
 from surefoot.core.text.urls import MOST_SPANS, Found, Span
 from surefoot.types.prehydration import PathStyle
 
-LONGEST_REFERENCE = 2_048
-"""Characters of a value that is resolved."""
+LONGEST_REFERENCE = 2_048  # characters of a value that is resolved
 
 CJK = (
     "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe10-\ufe1f\ufe30-\ufe4f\uff00-\uffef"
@@ -39,10 +38,8 @@ class Code:
 
 FILE = "file"
 
-MOST_QUESTIONS = 50
-"""Paths that are asked about in one text, whether they exist."""
-MOST_QUOTED = 20_000
-"""Texts in quotes that are looked at."""
+MOST_QUESTIONS = 50  # paths that are asked about in one text, whether they exist
+MOST_QUOTED = 20_000  # texts in quotes that are looked at
 
 _BEFORE = rf"\s\"'`(\[{{<,;:=\u2018\u201c\u00ab\u201e\u2039{CJK}"
 _MARKS = "\u0300-\u036f"  # accents that stand as characters of their own

@@ -24,11 +24,9 @@ from surefoot.types.errors import ConfigError
 from surefoot.types.rules import Declared, by_name, declarations, texts_by_name
 from surefoot.types.settings import Settings, flag, or_none, row, seconds, setting, text, texts
 
-LONGEST_SERVER_NAME = 24
-"""Characters, so that a tool's own name still has room in the 64 that model wires take."""
+LONGEST_SERVER_NAME = 24  # characters, so that a tool's own name still has room in the 64 that model wires take
 
-_LEAST_SECRET = 4
-"""Shorter values are not hidden in messages: they would hit ordinary words."""
+_LEAST_SECRET = 4  # shorter values are not hidden in messages: they would hit ordinary words
 
 _is_name = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_))*(?<!_)").fullmatch
 
@@ -121,8 +119,7 @@ class McpServer(Settings):
         return text
 
 
-McpGiven = str | Path | Mapping[str, object] | McpServer
-"""A file, the mapping that such a file holds, or a server."""
+McpGiven = str | Path | Mapping[str, object] | McpServer  # a file, the mapping that such a file holds, or a server
 
 
 def servers_of(

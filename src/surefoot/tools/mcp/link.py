@@ -30,18 +30,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _LOG = logging.getLogger("surefoot")
 
-MOST_TRIES = 3
-"""Tries to connect before those who wait are told; the next one who needs the server begins anew."""
+MOST_TRIES = 3  # tries to connect before those who wait are told; the next one who needs the server begins anew
 MOST_PAGES = 100
-LONGEST_CLOSING_S = 10.0
-"""A process gets 2 seconds to end by itself and 2 more after SIGTERM; then it is killed."""
+LONGEST_CLOSING_S = 10.0  # a process gets 2 seconds to end by itself and 2 more after SIGTERM; then it is killed
 
 _LONGEST_LISTENING_PAUSE_S = 60.0
 
 _REFUSED = ("Session terminated", "Server returned an error response")
 """The client's own words for an answer that is not one of MCP: a gateway that is down, a session that is gone."""
-_NO_SESSION = -32001
-"""Servers that are made with an SDK say so of a session that they do not know."""
+_NO_SESSION = -32001  # servers that are made with an SDK say so of a session that they do not know
 _FORGOTTEN = (400, 404, 410)
 """The HTTP statuses with which servers say that they do not know the session (any more); MCP asks for 404."""
 

@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 
     from surefoot.tools.mcp.config import McpServer
 
-LOGIN_S = 300.0
-"""How long a person has to log in."""
+LOGIN_S = 300.0  # how long a person has to log in
 
-_EARLY_S = 30.0
-"""A token that ends within this time is renewed before it is used."""
+_EARLY_S = 30.0  # a token that ends within this time is renewed before it is used
 
 
 class Login:

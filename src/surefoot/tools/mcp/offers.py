@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from mcp_types import Prompt, Resource, Tool
 
 MOST_DESCRIPTION_CHARS = 600
-MOST_TOOLS = 1_000
-"""Tools of one server; what it lists beyond is dropped."""
+MOST_TOOLS = 1_000  # tools of one server; what it lists beyond is dropped
 
 LONGEST_NAME = 64
 SEPARATOR = "__"
@@ -44,8 +43,7 @@ _DIGEST_CHARS = 8
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 _UNDECLARED = Declared()
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
-_SAID = ("description", "title", "$comment")
-"""Keys of a JSON Schema that only speak to the reader."""
+_SAID = ("description", "title", "$comment")  # keys of a JSON Schema that only speak to the reader
 _VALUES = ("const", "default", "enum", "examples", "required", "pattern")
 """Keys of a JSON Schema that hold values, in which nothing is a subschema."""
 _NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
@@ -190,8 +188,7 @@ def _below(key: str, value: object) -> object:
     return value
 
 
-MOST_LISTED = 1_000
-"""Resources, and prompts, of one server that are listed."""
+MOST_LISTED = 1_000  # resources, and prompts, of one server that are listed
 
 
 async def resources_of(client: Client) -> tuple[Resource, ...]:

@@ -35,16 +35,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-MOST_RESULT_CHARS = 4_000_000
-"""Characters of a result that are kept at all; the rest is cut off, and the text says so."""
+MOST_RESULT_CHARS = 4_000_000  # characters of a result that are kept at all; the rest is cut off, and the text says so
 _PART_FOR_CONNECTING = 0.8
 """Of the time that a call has left. A call that is given up while it connects was not sent, and must say so itself."""
 
 _MOST_TOLD_CHARS = 300
 
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-RESERVED = range(-32768, -31999)
-"""The codes that JSON-RPC keeps for itself."""
+RESERVED = range(-32768, -31999)  # the codes that JSON-RPC keeps for itself
 
 _FAILED_HTTP = range(400, 600)
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
 _KEPT_BYTES = 4_096
-_LONGEST_READING_S = 1.0
-"""It takes much less to read to the end of a process, unless a child of it holds the pipe."""
+_LONGEST_READING_S = 1.0  # it takes much less to read to the end of a process, unless a child of it holds the pipe
 
 
 class LastWords:
