@@ -12,19 +12,7 @@ from hypothesis import strategies as st
 from journal_cases import EVERY_KIND, LINES, TOOLS, started
 
 from cases import cases, each
-from surefoot.journal.codec import (
-    Record,
-    chain,
-    decode,
-    decode_catalogue,
-    encode,
-    encode_summary,
-    encode_word,
-    genesis,
-    summary_of,
-    upgrade,
-    word_of,
-)
+from surefoot.journal import codec
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import JournalError, JournalTooNew
 from surefoot.types.events import VERSION, CallEnded, Event, ModelReplied, RunForked, RunResumed
@@ -57,10 +45,10 @@ def test_there_is_a_case_of_every_kind() -> None:
 @each(("event", "line"), list(zip(EVERY_KIND, LINES, strict=True)))
 def test_round_trip(event: Event, line: bytes) -> None:
     """A line that differs is a changed form: see `VERSION` in `types/events.py`."""
-    body, blob = encode(event)
+    body, blob = codec.encode(event)
     assert json.loads(body) == json.loads(line)
     assert (blob is not None) == (event.type == "RunStarted")
-    assert decode(body, VERSION, lambda _digest, _version: TOOLS) == event
+    assert codec.decode(body, VERSION, lambda _digest, _version: TOOLS) == event
 
 
 @cases("journal_codec")
@@ -68,13 +56,13 @@ def test_a_record_with_fields_that_nobody_read_still_tells_the_same(kind: str, w
     told = [(e, json.dumps(json.loads(line))) for e, line in zip(EVERY_KIND, LINES, strict=True) if e.type == kind]
     event, old = next((event, line.replace(is_now, was)) for event, line in told if is_now in line)
     assert was in old
-    assert decode(old.encode(), VERSION, no_catalogue) == event
+    assert codec.decode(old.encode(), VERSION, no_catalogue) == event
 
 
 @given(JSON, TEXT)
 def test_any_json_value_comes_back(value: object, text: str) -> None:
     event = ModelReplied(1, ModelMessage("assistant", text), Parsed((ParsedCall(0, text, {text: value}),)))
-    assert decode(encode(event)[0], VERSION, no_catalogue) == event
+    assert codec.decode(codec.encode(event)[0], VERSION, no_catalogue) == event
 
 
 def test_a_value_that_json_cannot_hold_is_refused() -> None:
@@ -83,21 +71,21 @@ def test_a_value_that_json_cannot_hold_is_refused() -> None:
         deep = [deep]
     for value in (object(), deep):
         with pytest.raises(JournalError, match="ModelReplied cannot be recorded"):
-            encode(ModelReplied(1, ModelMessage("assistant"), Parsed((ParsedCall(0, "t", {"x": value}),))))
+            codec.encode(ModelReplied(1, ModelMessage("assistant"), Parsed((ParsedCall(0, "t", {"x": value}),))))
 
 
 @cases("journal_codec")
 def test_of_a_configuration_only_what_differs_is_written(form: dict[str, object]) -> None:
-    read = decode(json.dumps({"type": "RunResumed", "by": "ann", "config": form}).encode(), VERSION, no_catalogue)
+    read = codec.decode(json.dumps({"type": "RunResumed", "by": "ann", "config": form}).encode(), VERSION, no_catalogue)
     assert isinstance(read, RunResumed)
     config, usual = read.config, LoopConfig()
     assert config is not None
     assert {one.name for one in fields(usual) if getattr(config, one.name) != getattr(usual, one.name)} == set(form)
     for event in (replace(started(), config=config), read, RunForked("b", "a", 1, config=config)):
-        body, _ = encode(event)
+        body, _ = codec.encode(event)
         assert json.loads(body)["config"] == form
-        assert decode(body, VERSION, lambda _digest, _version: TOOLS) == event
-    assert json.loads(encode(RunResumed("ann"))[0])["config"] is None
+        assert codec.decode(body, VERSION, lambda _digest, _version: TOOLS) == event
+    assert json.loads(codec.encode(RunResumed("ann"))[0])["config"] is None
 
 
 @cases("journal_codec")
@@ -109,21 +97,21 @@ def test_defaults_that_journals_leave_out_are_what_they_were(kind: str, defaults
 
 
 def test_a_catalogue_is_kept_once_under_its_digest() -> None:
-    (body, blob), (_, again) = encode(started("a")), encode(started("b"))
+    (body, blob), (_, again) = codec.encode(started("a")), codec.encode(started("b"))
     assert blob is not None
     assert again is blob
     assert blob[0].encode() in body
     assert b"exam_score" not in body
-    assert decode_catalogue(blob[1], VERSION) == TOOLS
+    assert codec.decode_catalogue(blob[1], VERSION) == TOOLS
 
 
 def test_the_hash_covers_form_time_body_and_what_went_before() -> None:
     hashes = {
-        chain(genesis("a"), 1, 0.0, b"{}"),
-        chain(genesis("b"), 1, 0.0, b"{}"),
-        chain(genesis("a"), 2, 0.0, b"{}"),
-        chain(genesis("a"), 1, 0.5, b"{}"),
-        chain(genesis("a"), 1, 0.0, b"{ }"),
+        codec.chain(codec.genesis("a"), 1, 0.0, b"{}"),
+        codec.chain(codec.genesis("b"), 1, 0.0, b"{}"),
+        codec.chain(codec.genesis("a"), 2, 0.0, b"{}"),
+        codec.chain(codec.genesis("a"), 1, 0.5, b"{}"),
+        codec.chain(codec.genesis("a"), 1, 0.0, b"{ }"),
     }
     assert len(hashes) == 5
 
@@ -135,35 +123,35 @@ def test_the_hash_covers_form_time_body_and_what_went_before() -> None:
 )  # fmt: skip
 def test_what_is_no_event_is_a_value_error(body: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the decoder's words are not ours
-        decode(body, VERSION, no_catalogue)
+        codec.decode(body, VERSION, no_catalogue)
 
 
 def test_fields_of_a_later_minor_change_are_passed_over() -> None:
     body = b'{"type": "CallEnded", "call_id": "c", "result": {"content": "x", "new": 1}, "more": 2}'
-    assert decode(body, VERSION, no_catalogue) == CallEnded("c", ToolResult("x"))
+    assert codec.decode(body, VERSION, no_catalogue) == CallEnded("c", ToolResult("x"))
 
 
 def test_old_records_are_upgraded_row_by_row() -> None:
-    def two(record: Record) -> Record:
+    def two(record: codec.Record) -> codec.Record:
         return {**record, "by": record["who"]}
 
-    def three(record: Record) -> Record:
+    def three(record: codec.Record) -> codec.Record:
         return {**record, "by": f"{record['by']}!"}
 
     rows = {1: two, 2: three}
-    assert upgrade({"who": "ann"}, 1, rows, 3)["by"] == "ann!"
-    assert upgrade({"by": "ann"}, 2, rows, 3)["by"] == "ann!"
-    assert upgrade({"by": "ann"}, 3, rows, 3) == {"by": "ann"}
+    assert codec.upgrade({"who": "ann"}, 1, rows, 3)["by"] == "ann!"
+    assert codec.upgrade({"by": "ann"}, 2, rows, 3)["by"] == "ann!"
+    assert codec.upgrade({"by": "ann"}, 3, rows, 3) == {"by": "ann"}
     with pytest.raises(JournalTooNew, match="upgrade surefoot"):
-        upgrade({}, 4, rows, 3)
+        codec.upgrade({}, 4, rows, 3)
     with pytest.raises(ValueError, match="form 0"):
-        upgrade({}, 0, rows, 3)
+        codec.upgrade({}, 0, rows, 3)
 
 
 @pytest.mark.parametrize(("old", "new"), [("safe", "lossless"), ("full", "lossless"), ("strict", "strict")])
 def test_a_repair_that_guessed_is_read_as_what_is_left_of_it(old: str, new: str) -> None:
     body = json.dumps({"type": "RunResumed", "by": "ann", "config": {"repair": old, "nudges": 1}}).encode()
-    event = decode(body, 1, no_catalogue)
+    event = codec.decode(body, 1, no_catalogue)
     assert isinstance(event, RunResumed)
     assert event.config == LoopConfig(repair=new, nudges=1)  # pyright: ignore[reportArgumentType]  # one of the literals
 
@@ -210,13 +198,13 @@ def test_every_kind_of_word_is_tried() -> None:
 
 @given(st.one_of(*MEMBERS.values()))
 def test_a_word_comes_back(word: Word) -> None:
-    assert word_of(encode_word(word)) == word
+    assert codec.word_of(codec.encode_word(word)) == word
 
 
 @given(SUMMARIES)
 def test_a_summary_comes_back(summary: RunSummary) -> None:
-    body = encode_summary(summary)
-    assert summary_of(body) == summary
+    body = codec.encode_summary(summary)
+    assert codec.summary_of(body) == summary
     told = json.loads(body)
-    assert summary_of(json.dumps({**told, "standing": 1}).encode()) is None
-    assert summary_of(json.dumps({**told, "more": ""}).encode()) is None
+    assert codec.summary_of(json.dumps({**told, "standing": 1}).encode()) is None
+    assert codec.summary_of(json.dumps({**told, "more": ""}).encode()) is None

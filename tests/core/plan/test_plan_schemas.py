@@ -6,22 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import plan_world as world
 import pytest
-from plan_world import (
-    SMALL,
-    STEPS,
-    TEXT,
-    decomposing,
-    done,
-    escalated,
-    failed,
-    planning_of,
-    replanning,
-    selecting,
-    state_of,
-    step_failed,
-    tool,
-)
 
 from cases import each
 from surefoot.core.parse.validate import validate
@@ -40,24 +26,24 @@ from surefoot.types.tools import Catalogue
 
 Json = Mapping[str, Any]  # Any: JSON
 
-THOUGHT = replace(STEPS[1], kind="reasoning", tool_id="", parameters={}, instruction="Think.")
+THOUGHT = replace(world.STEPS[1], kind="reasoning", tool_id="", parameters={}, instruction="Think.")
 CASES: dict[str, tuple[Planning, ProposalKind, str]] = {
-    "select_initial": (selecting(), "select_initial", ""),
-    "decompose": (decomposing(), "decompose", ""),
-    "step_reflection": (step_failed(), "step_reflection", "m"),
-    "of a thought": (planning_of(failed(THOUGHT, "empty")), "step_reflection", "m"),
-    "overall_reflection": (escalated(), "overall_reflection", ""),
-    "in short chapters": (escalated(config=SMALL), "overall_reflection", ""),
-    "select_corrective": (replanning(FullReplan(), phase="reselecting"), "select_corrective", ""),
-    "redecompose": (replanning(), "decompose", ""),
-    "remediation": (replanning(AddRemediationSteps(("convert",))), "decompose", ""),
+    "select_initial": (world.selecting(), "select_initial", ""),
+    "decompose": (world.decomposing(), "decompose", ""),
+    "step_reflection": (world.step_failed(), "step_reflection", "m"),
+    "of a thought": (world.planning_of(world.failed(THOUGHT, "empty")), "step_reflection", "m"),
+    "overall_reflection": (world.escalated(), "overall_reflection", ""),
+    "in short chapters": (world.escalated(config=world.SMALL), "overall_reflection", ""),
+    "select_corrective": (world.replanning(FullReplan(), phase="reselecting"), "select_corrective", ""),
+    "redecompose": (world.replanning(), "decompose", ""),
+    "remediation": (world.replanning(AddRemediationSteps(("convert",))), "decompose", ""),
 }
 ROWS = (Path(__file__).parents[2] / "data" / "core" / "plan" / "schemas.jsonl").read_text(encoding="utf-8").splitlines()
 
 
 def schema(name: str, *, is_small: bool = False) -> Schema:
     planning, kind, about = CASES[name]
-    return schema_for(state_of(is_small=is_small), planning, kind, about)
+    return schema_for(world.state_of(is_small=is_small), planning, kind, about)
 
 
 @each("row", [json.loads(line) for line in ROWS])
@@ -68,9 +54,11 @@ def test_replies_of_the_spec_fit_and_others_do_not(row: Json) -> None:
 
 def test_what_cannot_follow_is_not_in_the_schema() -> None:
     assert "retry_with_tool" not in str(schema("of a thought"))
-    only = planning_of(StepRecord(replace(STEPS[2], dependencies=())), done(STEPS[0], "x"), phase="running")
-    assert "skip_steps" not in str(schema_for(state_of(), only, "overall_reflection"))
-    assert prompt_for(state_of(), only, "overall_reflection", "").schema
+    only = world.planning_of(
+        StepRecord(replace(world.STEPS[2], dependencies=())), world.done(world.STEPS[0], "x"), phase="running"
+    )
+    assert "skip_steps" not in str(schema_for(world.state_of(), only, "overall_reflection"))
+    assert prompt_for(world.state_of(), only, "overall_reflection", "").schema
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -113,9 +101,9 @@ def fits(tool_id: str, parameters: Json, held: Schema, **more: object) -> bool:
 
 def test_many_tools_are_named_and_very_many_are_not() -> None:
     for count in (MOST_BRANCHES + 5, MOST_IDS + MOST_BRANCHES + 5):
-        tools = Catalogue(tuple(tool(f"t{at}", "Does.", {"x": TEXT}) for at in range(count)))
-        planning = changed(decomposing(), selected=tools.names)
-        held = schema_for(state_of(tools=tools, is_small=True), planning, "decompose")
+        tools = Catalogue(tuple(world.tool(f"t{at}", "Does.", {"x": world.TEXT}) for at in range(count)))
+        planning = changed(world.decomposing(), selected=tools.names)
+        held = schema_for(world.state_of(tools=tools, is_small=True), planning, "decompose")
         assert fits(f"t{count - 1}", {"x": "1", "y": [1]}, held)
         assert not fits("t1", {"x": "1", "y": [1]}, held) or count > MOST_IDS
         assert fits("other", {}, held) is (count > MOST_IDS)
@@ -125,7 +113,7 @@ def test_a_tool_with_any_parameters_has_any() -> None:
     full = {"required": True, "expected_output": None, "postcondition": None, "timeout": None}
     for name, more, given in (("put", True, {"a": 1, "b": ["x"]}), ("now", False, {})):
         declared: Json = {"type": "object", **({"additionalProperties": True} if more else {"properties": {}})}
-        tools = Catalogue((replace(tool(name, "Does.", {}), parameters=declared),))
-        held = schema_for(state_of(tools=tools), changed(decomposing(), selected=(name,)), "decompose")
+        tools = Catalogue((replace(world.tool(name, "Does.", {}), parameters=declared),))
+        held = schema_for(world.state_of(tools=tools), changed(world.decomposing(), selected=(name,)), "decompose")
         assert fits(name, given, held, **full)
         assert fits(name, {"a": 1}, held, **full) is more
