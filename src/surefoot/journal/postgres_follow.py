@@ -131,7 +131,11 @@ class Follower:
                 is_there = True
                 while True:
                     async for note in connection.notifies(timeout=_LOOK_S):
-                        self._on_notify(note.payload)
+                        first, _, number = note.payload.partition(" ")
+                        if first == "word" and number.isdecimal():
+                            self.note_word(int(number))
+                        else:
+                            self._changed(int(one) for one in note.payload.split() if one.isdecimal())
                     async with asyncio.timeout(self._answer_s):
                         await connection.execute("SELECT 1")  # else a line that is half-open is never noticed
             finally:
@@ -143,13 +147,6 @@ class Follower:
         while True:
             self._look()
             await asyncio.sleep(_LOOK_S)
-
-    def _on_notify(self, payload: str) -> None:
-        first, _, number = payload.partition(" ")
-        if first == "word" and number.isdecimal():
-            self.note_word(int(number))
-        else:
-            self._changed(int(one) for one in payload.split() if one.isdecimal())
 
     def _look(self) -> None:
         """Have all see for themselves."""

@@ -72,9 +72,15 @@ def arguments_of(tool_name: str, parameters: tuple[Parameter, ...], descriptions
             if convert := _converter(annotation):
                 converters[parameter.name] = convert
         else:
-            if (adapter := _adapter(tool_name, parameter, annotation)) is None:
-                absent.append(parameter)
-                continue
+            from pydantic import TypeAdapter  # noqa: PLC0415  # only tools with rich types pay for it
+
+            try:
+                adapter = TypeAdapter[object](cast("type[object]", annotation))  # any; pydantic says if it cannot
+            except Exception as error:  # pydantic and the type's own hooks may raise anything
+                if parameter.is_optional and has_classes_only(annotation):  # it holds no data, and need not be filled
+                    absent.append(parameter)
+                    continue
+                raise UsageError(_no_schema(tool_name, parameter.name, annotation, error)) from error
             schema = {}
             adapters[parameter.name] = adapter
             converters[parameter.name] = _validating(parameter.name, adapter)
@@ -179,18 +185,6 @@ def _is_json(value: object) -> bool:
             return False
 
 
-def _adapter(tool_name: str, parameter: Parameter, annotation: object) -> TypeAdapter[object] | None:
-    """None for an optional parameter of a class that holds no data. Raises `UsageError` for what must be filled."""
-    from pydantic import TypeAdapter  # noqa: PLC0415  # only tools with rich types pay for it
-
-    try:
-        return TypeAdapter[object](cast("type[object]", annotation))  # any annotation; pydantic says if it cannot
-    except Exception as error:  # pydantic and the type's own hooks may raise anything
-        if parameter.is_optional and has_classes_only(annotation):
-            return None
-        raise UsageError(_no_schema(tool_name, parameter.name, annotation, error)) from error
-
-
 def _no_schema(tool_name: str, parameter: str, annotation: object, error: Exception) -> str:
     why = str(error).split("\n", 1)[0].split(". ", 1)[0]  # what pydantic advises is no help here
     return (
@@ -234,7 +228,7 @@ def _fill(
 
     try:
         schemas, shared = TypeAdapter.json_schemas([(name, "validation", one) for name, one in adapters.items()])
-    except Exception as error:  # as in `_adapter`
+    except Exception as error:  # as in `arguments_of`
         name = next(iter(adapters))
         raise UsageError(_no_schema(tool_name, ", ".join(adapters), adapters[name], error)) from error
     for (name, _), schema in schemas.items():

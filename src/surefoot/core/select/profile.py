@@ -15,6 +15,7 @@ from hashlib import sha256
 from itertools import groupby
 
 from surefoot.core.text import json_text, shortened
+from surefoot.core.text.look import SHOWS_NOTHING
 from surefoot.core.text.words import matched, nearest
 from surefoot.types.errors import ConfigError
 from surefoot.types.selection import Dropped, ProfileReport, ProfileStage, ToolProfile
@@ -24,11 +25,6 @@ _MOST_NAMED, _MOST_NEAREST = 5, 3
 _MOST_SHOWN_CHARS = 60
 _MOST_MARKS_IN_A_ROW = 30
 """The most combining marks in a row, as in Unicode's Stream-Safe Text Format (Standard Annex 15, section 13)."""
-
-SHOWS_NOTHING = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0").union(
-    map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
-)
-"""Letters and marks that are counted as printable and show nothing: fillers, joiners, variation selectors."""
 
 _SYSTEMS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("CJK", "IDEOGRAPHIC"), frozenset({"Chinese", "Japanese", "Korean"})),

@@ -28,6 +28,10 @@ _DOT = late(r"(?<=[A-Za-z0-9-])[。．｡](?=[a-z]{2,24}(?![A-Za-z0-9]))")
 _JOINTS = frozenset("-./\\@+%~")
 _SIGNS = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "!": "l", "3": "e", "5": "s", "$": "s"})
 _SEPARATORS = str.maketrans("", "", "_-. \t\n")
+SHOWS_NOTHING = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0").union(
+    map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
+)
+"""Letters and marks that are counted as printable and show nothing: fillers, joiners, variation selectors."""
 _LEAST_NEAR = 5
 """Letters below which names that differ by one are simply different."""
 

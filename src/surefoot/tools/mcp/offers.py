@@ -17,10 +17,10 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from surefoot.core.select.profile import SHOWS_NOTHING
 from surefoot.core.state.window import READ_RESULT
 from surefoot.core.text import shortened
 from surefoot.core.text.json import pin_of
+from surefoot.core.text.look import SHOWS_NOTHING
 from surefoot.tools.mcp.config import McpServer
 from surefoot.types.attachments import Attachment
 from surefoot.types.errors import UsageError
