@@ -109,11 +109,6 @@ async def test_what_a_model_stored_is_no_convention_until_it_is_verified(bridge:
     assert await texts(bridge, "src", "python") == []
 
 
-async def test_storing_twice_is_storing_once(ask: Ask) -> None:
-    first, again = [await ask("store_knowledge", subject="a", predicate="b", object="c") for _ in range(2)]
-    assert first == again
-
-
 async def test_the_answer_tells_origins_and_what_was_left_out(bridge: KnowledgeBridge, ask: Ask) -> None:
     await bridge.add([
         Knowledge("Money is Decimal, never float.", type="Pattern", confidence=1.0, scope="src/billing"),
