@@ -375,7 +375,8 @@ def usage_of(told: Json, settings: ModelSettings) -> Usage | None:
     thinking = 0
     if details_in:
         details = mapping(details_in)
-        cached, written = whole(details.get("cached_tokens")) or cached, whole(details.get("cache_write_tokens"))
+        cached = whole(details.get("cached_tokens")) or cached
+        written = whole(details.get("cache_write_tokens")) or written
     if details_out:
         thought = mapping(details_out)
         thinking = whole(thought.get("reasoning_tokens")) or whole(thought.get("thinking_tokens"))
