@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import count
 
-from surefoot.core.parse.marks import DEFAULT_LABELS, label_pattern
+from surefoot.core.parse.marks import DEFAULT_LABELS, TOOL_CODE, label_pattern
 from surefoot.core.parse.stream import REASONING_TAGS
 from surefoot.core.text.json import shortened
 from surefoot.core.text.words import late
@@ -48,9 +48,10 @@ _TAGS = (
     "arg_value|invoke|function_calls|function_results|minimax:tool_call|" + "|".join(REASONING_TAGS)
 )
 _CONTROL = late(
-    r"<(?=[|｜]|(?:tool_call|tool_response|channel|turn)\|>|/?(?:s|eos|bos|pad|unk)>|/?(?:start|end)_(?:of_turn|function_call)>"
-    rf"|escape>|/?(?:{_TAGS})[\s>/]|/?(?:function|parameter)[\s=>])"
-    r"|\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\])",
+    r"<(?=[|｜]|(?:tool|tool_call|tool_response|channel|turn)\|>|/?(?:s|eos|bos|pad|unk)>|escape>"
+    r"|/?(?:start|end)_(?:of_turn|function_(?:call|response|declaration))>"
+    rf"|/?(?:{_TAGS})[\s>/]|/?(?:function|parameter)[\s=>])"
+    r"|\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\])|```(?=tool_code)",
     re.IGNORECASE,
 )
 _LABEL = label_pattern(DEFAULT_LABELS)
@@ -143,7 +144,7 @@ def key_of(text: str) -> str:
 
 def plain(text: str) -> str:
     """The text with nothing in it that could act as a control token, a call or a label."""
-    if "<" in text or "[" in text:
+    if "<" in text or "[" in text or TOOL_CODE in text:
         text = _CONTROL.sub(lambda match: match.group() + _BREAK, text)
     if ":" in text or "：" in text:  # a label gets a break before its colon; a code fence stays as it is
         text = _LABEL.sub(lambda m: m[0] if m["fence"] else f"{m[0][:-1]}{_BREAK}{m[0][-1]}", text)

@@ -14,7 +14,7 @@ from textwrap import dedent
 from typing import Literal
 
 from surefoot.core.parse.objects import value_end
-from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, Seeker, outside_fences, skip_blanks
+from surefoot.core.parse.scan import FENCE, FENCES, MOST_BRACKETS, Seeker, outside_fences, past_fence, skip_blanks
 from surefoot.types.dataclass import dataclass
 
 DELIVERABLE = "<deliverable>"
@@ -147,16 +147,18 @@ _GLM_NAME = re.compile(r"(?P<name>[\w.:-]{1,200}+)(?=\s*+(?:<arg_key>|</tool_cal
 _QWEN_NAME = re.compile(r"<function=[^<>\s]{1,200}+")
 _INVOKE = re.compile(r"<invoke\s++name=[^<>]{1,200}+>\s*+(?:<parameter\s|</invoke>)")
 _PYTHON = re.compile(r"\s*+(?:print\(|\[)?\s*+[^\W\d](?:[\w.]|\\_)*+\(")
+_CODE = re.compile(rf"[ \t\r]*+\n{_PYTHON.pattern}")
 _GEMMA = re.compile(r"\s*+call:\s*+[\w.-]{1,200}+\s*+(?:[{<]|\Z)")
 _QWEN_BODY = re.compile(r"\s*+>?\s*+(?:<parameter=|\{|</function>|</tool_call>|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The first marker of a reply: where it stands, and the family that it stands for."""
+    """The first marker of a reply: the family that it stands for, where it stands, and where the text goes on."""
 
     family: FamilyName
     at: int
+    end: int
 
 
 def tool_call_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
@@ -201,8 +203,9 @@ def invoke_family(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noq
 
 
 def tool_code_family(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row
-    """What a fence of `tool_code` at `at` opens; None if no call follows."""
-    return "pythonic" if _PYTHON.match(text, at + len(TOOL_CODE)) else None
+    """What a fence of `tool_code` at `at` opens, at the head of a line; None if no call follows."""
+    is_first = not text[max(text.rfind("\n", max(0, at - _LOOK_BACK), at), at - _LOOK_BACK) + 1 : at].strip(" \t")
+    return "pythonic" if is_first and _CODE.match(text, at + len(TOOL_CODE)) else None
 
 
 def gemma_family(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row
@@ -241,25 +244,29 @@ MARKERS: dict[str, FamilyName | Callable[[str, int, Seeker], FamilyName | None]]
 """Marker -> the family; or (text, its place, seeker) -> that, None if it is only mentioned. A new family is a row."""
 
 RESULT = "<function_call_result"
+INVENTED = rf"(?P<result>{RESULT}(?=[\s>])|<\|tool_response>|<start_function_response>)"
+"""Matches what opens a result, which is not the model's to write."""
 
 _MARKER = "|".join(re.escape(marker) for marker in MARKERS)
 _ANY_MARKER = re.compile(_MARKER)
-_STEP_ONLY = re.compile(
-    rf"(?P<marker>{_MARKER})|(?P<result>{RESULT}(?=[\s>]))|(?P<deliverable>{DELIVERABLE})|{FENCES}", re.MULTILINE
-)
+_STEP_ONLY = re.compile(rf"(?P<marker>{_MARKER})|{INVENTED}|(?P<deliverable>{DELIVERABLE})|{FENCES}", re.MULTILINE)
 _STEP = re.compile(
-    rf"(?P<marker>{_MARKER})|(?P<result>{RESULT}(?=[\s>]))|(?P<deliverable>{DELIVERABLE})|(?P<value>\{{)|{FENCES}",
+    rf"(?P<marker>{_MARKER})|{INVENTED}|(?P<deliverable>{DELIVERABLE})|(?P<value>\{{)|{FENCES}",
     re.MULTILINE,
 )
 
 
 class Walk:
-    """One walk over a visible text, which stops where something may be meant: at markers, deliverables and results."""
+    """One walk over a visible text, which stops where something may be meant: at markers, deliverables and results.
+
+    `end` is where the text goes on behind that; a marker that is a fence has its content with it.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._marker_at = -1
         self._tried = 0
+        self.end = 0
         self.seek = Seeker(text)
 
     def following(self, at: int) -> re.Match[str] | None:
@@ -269,6 +276,9 @@ class Walk:
             pattern = _STEP if self._tried < MOST_BRACKETS else _STEP_ONLY
             step = outside_fences(pattern, text, at)
             if step is None or pattern is _STEP_ONLY or not step["value"]:
+                if step is not None:
+                    fence = FENCE.match(text, step.start()) if step["marker"] == TOOL_CODE else None
+                    self.end = past_fence(text, fence) if fence is not None else step.end()
                 return step
             at, goes_on = value_end(text, step.start())
             if at < 0:  # no value opens there: a marker in what was tried still counts
@@ -279,20 +289,20 @@ class Walk:
                 at = max(at, min(goes_on, self._marker_at))
 
 
-def first_mark(text: str) -> Mark | None:
-    """The first marker that counts, or None. What follows a result that the model invented is not a call."""
-    if _ANY_MARKER.search(text) is None:
+def first_mark(text: str, start: int = 0) -> Mark | None:
+    """The first marker from `start` on that counts, or None. What follows an invented result is not a call."""
+    if _ANY_MARKER.search(text, start) is None:
         return None
     walk = Walk(text)
-    at = 0
+    at = start
     while (step := walk.following(at)) is not None:
-        at = step.end()
+        at = walk.end
         if marker := step["marker"]:
             family = MARKERS[marker]
             if callable(family):
                 family = family(text, step.start(), walk.seek)
             if family is not None:
-                return Mark(family, step.start())
+                return Mark(family, step.start(), at)
         elif step["deliverable"]:
             at = past_deliverable(text, step.start(), walk.seek)
         else:

@@ -1,9 +1,9 @@
 """The family pythonic: calls with keyword literals, in a list or one after the other, as all of the text.
 
-Between its two tokens anything is meant as a call. Without them, and without the brackets of a list, only calls of
-offered tools are: else every line of code would be one. Literals are read by code of our own, not the compiler's: in
-linear time and bounded depth on any input, without warnings about odd escapes printed into somebody's program, and
-one bad argument does not take the calls around it along. Source: spec/react.md, section 5.
+Without the brackets of a list only calls of offered tools are meant: else every line of code would be one. What stands
+between two marks is found in `tags`. Literals are read by code of our own, not the compiler's: in linear time and
+bounded depth on any input, without warnings about odd escapes printed into somebody's program, and one bad argument
+does not take the calls around it along. Source: spec/react.md, section 5.
 """
 
 from __future__ import annotations
@@ -12,19 +12,13 @@ import math
 import re
 from collections.abc import Iterator
 
-from surefoot.core.parse.calls import Draft, Found, Reading, noted_if
-from surefoot.core.parse.json_calls import PYTHON_TAG, read_python_tag
-from surefoot.core.parse.marks import TOOL_CODE
+from surefoot.core.parse.calls import Draft, Found, Reading
 from surefoot.core.parse.objects import LITERALS, read
 from surefoot.core.parse.scan import MOST_CALLS, MOST_NESTED, NotJsonError, skip_blanks
 from surefoot.core.parse.toolset import without_escapes
 from surefoot.core.text.json import as_list
-from surefoot.types.dataclass import dataclass, replace
+from surefoot.types.dataclass import dataclass
 from surefoot.types.reply import Fault
-
-TOKENS = {"<|python_start|>": "<|python_end|>", "<|tool_call_start|>": "<|tool_call_end|>"}
-FRAMES = {"<function_calls>": "</function_calls>", TOOL_CODE: "```"}
-_PRINTED = re.compile(r"(?m)^[ \t]*+print\((.*)\)[ \t;]*$")
 
 _MOST_SKIMS = 10
 """Broken calls whose end may be looked for by their brackets without being found; each costs time."""
@@ -60,32 +54,13 @@ _IN_LINES = _Shape(
     re.compile(rf"\)[ \t\r]*+[;,\n](?=[\s;,]*+{_NAME}\()"),
     ");",
 )
-
-
-def read_python_start(text: str, start: int, reading: Reading) -> Found | None:
-    """The calls between two tokens, or of offered tools between two tags; the text around them is the content."""
-    opener, closer = next(pair for pair in (TOKENS | FRAMES).items() if text.startswith(pair[0], start))
-    inner, closed, after = text[start + len(opener) :].partition(closer)
-    if opener in FRAMES:
-        if (found := read_bare_pythonic(_PRINTED.sub(r"\1", inner), reading)) is None:
-            return None
-    elif inner.lstrip().startswith(("{", "[{")):
-        found = replace(read_python_tag(inner, -len(PYTHON_TAG), reading), format="pythonic")
-    elif inner.strip():
-        found = _Calls(inner, reading, _LISTED, has_end=bool(closed)).read()
-    else:
-        kind = "empty" if closed or not reading.cut else "truncated"
-        found = Found("pythonic", (Draft(fault=Fault(kind, f"nothing follows {opener}")),))
-    warnings = found.warnings | noted_if(not closed, "unclosed_tag")
-    return replace(found, content=text[:start] + after, warnings=warnings, end=len(text) - len(after))
-
-
-def read_python_tagged(text: str, start: int, reading: Reading) -> Found:
-    """What stands behind `<|python_tag|>`: calls as Python, in a list or of offered tools, else objects."""
-    body = start + len(PYTHON_TAG)
-    if (found := read_bare_pythonic(text[body:], reading)) is None:
-        return read_python_tag(text, start, reading)
-    return replace(found, content=text[:start], end=body + found.end if found.end >= 0 else -1)
+_IN_CODE = _Shape(  # in the same lines, which may print what the calls give
+    re.compile(rf"\s*+(?:print\(\s*+)?(?P<name>{_NAME})\("),
+    re.compile(r"(?:\s*+\))?[ \t\r]*+[;,\n][\s;,]*+"),
+    re.compile(r"(?:\s*+\))?[\s;,]*+\Z"),
+    re.compile(rf"\)(?:\s*+\))?[ \t\r]*+[;,\n](?=[\s;,]*+(?:print\(\s*+)?{_NAME}\()"),
+    ");",
+)
 
 
 def read_bare_pythonic(text: str, reading: Reading) -> Found | None:
@@ -96,6 +71,21 @@ def read_bare_pythonic(text: str, reading: Reading) -> Found | None:
         prose = text[found.end :].strip() if found.end >= 0 else not calls.closed and not _is_cut(found)
         return None if prose else found
     return _quoted(text, reading) if _QUOTED.match(text) is not None else _in_lines(text, reading)
+
+
+def read_code(text: str, reading: Reading) -> Found | None:
+    """The calls, if all of the text is calls, printed or not, and one is of an offered tool; else it is an example."""
+    if _LIST.match(text) is not None or _QUOTED.match(text) is not None:
+        return read_bare_pythonic(text, reading)
+    calls = _Calls(text, reading, _IN_CODE)
+    found = calls.read()
+    is_offered = any(reading.offered.find(draft.name).tool is not None for draft in found.drafts)
+    return found if is_offered and not calls.prose and (found.end >= 0 or calls.closed or _is_cut(found)) else None
+
+
+def read_list(text: str, reading: Reading, *, has_end: bool) -> Found:
+    """What stands between two tokens: a list of calls, with or without its brackets."""
+    return _Calls(text, reading, _LISTED, has_end=has_end).read()
 
 
 def _in_lines(text: str, reading: Reading) -> Found | None:

@@ -23,13 +23,13 @@ import orjson
 
 from surefoot.core.parse import json_calls
 from surefoot.core.parse.calls import Found, Reading, Repairing, noted_if, read_native, settle
-from surefoot.core.parse.marks import DEFAULT_LABELS, DELIVERABLE, TASK_DONE, FamilyName, Labels, first_mark
-from surefoot.core.parse.pythonic import read_bare_pythonic, read_python_start, read_python_tagged
+from surefoot.core.parse.marks import DEFAULT_LABELS, DELIVERABLE, TASK_DONE, FamilyName, Labels, Mark, first_mark
+from surefoot.core.parse.pythonic import read_bare_pythonic
 from surefoot.core.parse.react import React, first_action, has_answer_label, has_step, without_partial_stop
 from surefoot.core.parse.scan import MOST_CALLS, HeldText, whole_fence
 from surefoot.core.parse.steps import read_schema
 from surefoot.core.parse.stream import Visible, visible, without_leaked_tokens
-from surefoot.core.parse.tags import found_in_tags, read_tool_calls
+from surefoot.core.parse.tags import found_in_tags, read_python_blocks, read_python_tagged, read_tool_calls
 from surefoot.core.parse.tokens import DSML, INVOKE, read_gemma, read_harmony, read_invokes, read_section
 from surefoot.core.parse.toolset import offered_of, plain_name
 from surefoot.core.text import object_schema
@@ -49,7 +49,7 @@ FAMILIES: dict[FamilyName, Callable[[str, int, Reading], Found | None]] = {
     **dict.fromkeys(("hermes", "qwen3_xml", "glm45"), read_tool_calls),
     "mistral": json_calls.read_mistral,
     "llama3_json": read_python_tagged,
-    "pythonic": read_python_start,
+    "pythonic": read_python_blocks,
     "deepseek_v3": partial(read_section, family="deepseek_v3"),
     "deepseek_v31": partial(read_section, family="deepseek_v31"),
     "deepseek_v32_dsml": partial(read_invokes, form=DSML),
@@ -147,8 +147,8 @@ def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
             tagged = found_in_tags(shown.text, reading)
             if tagged is not None and tagged.drafts:
                 return tagged
-            mark = first_mark(shown.text)
-            other = FAMILIES[mark.family](shown.text, mark.at, reading) if mark is not None else None
+            marked = _marked(shown.text, reading, first_mark(shown.text))
+            other = marked[1] if marked is not None else None
             if other is not None and other.drafts:
                 has_final = tagged is not None and tagged.final is not None
                 return replace(other, warnings=other.warnings | noted_if(has_final, "final_dropped"))
@@ -157,8 +157,8 @@ def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
             # Forms with a marker, the deliverable, then forms without one; the last resort is a fence.
             if (calls := read_bare_pythonic(shown.text, reading)) is not None and _is_sound(calls):
                 found = calls
-            elif (mark := first_mark(shown.text)) is not None:
-                found = FAMILIES[mark.family](shown.text, mark.at, reading)
+            elif (marked := _marked(shown.text, reading, first_mark(shown.text))) is not None:
+                found = marked[1]
             elif DELIVERABLE in shown.text and (tagged := found_in_tags(shown.text, reading)) is not None:
                 found = tagged
             else:
@@ -168,6 +168,21 @@ def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
             if found is not None and dialect == "native" and not found.drafts:
                 return replace(found, final=None) if found.format == "harmony" else None
             return found
+
+
+_MOST_EXAMPLES = 10
+"""Blocks of Python that may turn out to be examples before a call; each costs time."""
+
+
+def _marked(text: str, reading: Reading, mark: Mark | None) -> tuple[Mark, Found] | None:
+    """The first marker, from `mark` on, that opens more than an example, and what its family reads there."""
+    for _ in range(_MOST_EXAMPLES):
+        if mark is None:
+            return None
+        if (found := FAMILIES[mark.family](text, mark.at, reading)) is not None:
+            return mark, found
+        mark = first_mark(text, mark.end)
+    return None
 
 
 def _is_sound(calls: Found) -> bool:
@@ -190,13 +205,13 @@ def _in_labels(shown: Visible, reading: Reading) -> Found:
     text = without_partial_stop(shown.text, reading.labels)
     if (calls := read_bare_pythonic(text, reading)) is not None and _is_sound(calls):
         return calls
-    mark = first_mark(text)
-    if mark is not None and not 0 <= first_action(text, reading) < mark.at:
-        found = FAMILIES[mark.family](text, mark.at, reading)
-        if found is not None and found.drafts:
+    marked = None if (mark := first_mark(text)) is None else _marked(text, reading, mark)
+    if marked is not None and not 0 <= first_action(text, reading) < marked[0].at:
+        mark, found = marked
+        if found.drafts:
             dropped = noted_if(has_answer_label(text[: mark.at], reading), "final_dropped")
             return replace(found, warnings=found.warnings | dropped)
-        if found is not None and (found.final is not None or found.error is not None):
+        if found.final is not None or found.error is not None:
             return found
     found = React(text, reading, shown.joint_after(0)).read()
     if found.error is not None and found.error.kind == "no_step":

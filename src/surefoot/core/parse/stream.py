@@ -39,13 +39,14 @@ _TURN = re.compile(
 )
 _REASONING = re.compile(
     # Mistral's is in square brackets, Gemma's between `<|channel>thought` and `<channel|>`
-    rf"(?:<(?:\|(?=channel>\s*+thought\b))?+|(?P<square>\[)(?=/?(?-i:THINK)\]))(?P<close>/|(?=channel\|>))?+"
+    rf"(?:<(?:\|(?=channel>[ \t]*+thought\b))?+|(?P<square>\[)(?=/?(?-i:THINK)\]))(?P<close>/|(?=channel\|>))?+"
     rf"(?P<name>{'|'.join(REASONING_TAGS)}|(?<=\|)channel|channel(?=\|>))"
-    rf"(?(square)\]|(?:(?<=channel)\||\s[^<>]{{0,200}})?>(?:(?<=\|channel>)\s*+thought[ \t]*+\n?+)?+)",
+    rf"(?(square)\]|(?:(?<=channel)\||\s[^<>]{{0,200}})?>(?:(?<=\|channel>)[ \t]*+thought[ \t]*+\n?+)?+)",
     re.IGNORECASE,
 )
 _VALUE = re.compile(
-    r"[{\[]|<parameter=|<parameter(?=\s++name=[^<>]{1,200}+>)|<arg_value>|<｜DSML｜parameter|__PAYLOAD_START__|<\|\"\|>|<escape>"
+    r"[{\[]|<parameter=|<parameter(?=\s++name=[^<>]{1,200}+>)|<arg_value>|<｜DSML｜parameter|__PAYLOAD_START__"
+    r"|(?:(?<=[:,{\[])|(?<=[:,] ))(?:<\|\"\|>|<escape>)"  # elsewhere they are words
 )
 _VALUE_ENDS = {
     **dict.fromkeys(("<parameter=", "<parameter"), "</parameter>"),
@@ -172,7 +173,8 @@ class _Values:
             closing = self._seek.before(_VALUE_ENDS[sign], others, opening.end())
             if closing > tag:
                 return closing
-            at = max(closing, opening.end())
+            is_quote = sign == _VALUE_ENDS[sign]  # the same sign opens the next one
+            at = max(closing + is_quote * len(sign), opening.end())
         return -1
 
 

@@ -1,4 +1,4 @@
-"""Calls between tags: `<function_call>` with deliverables beside it, and the three families that share `<tool_call>`.
+"""Calls between tags: `<function_call>` with deliverables beside it, the families of `<tool_call>`, and Python.
 
 The end of a JSON body is found by decoding. Where a value does not decode, its strings cannot be told, so the first
 closing or opening tag behind it is the best evidence of where it ends: one bad call never drops its siblings. An open
@@ -12,6 +12,7 @@ import re
 
 from surefoot.core.parse import scan
 from surefoot.core.parse.calls import Draft, Found, Reading, arguments_at, noted_if, past_closer, typed, values_at
+from surefoot.core.parse.json_calls import PYTHON_TAG, read_python_tag
 from surefoot.core.parse.marks import (
     DELIVERABLE,
     DELIVERABLE_END,
@@ -21,6 +22,7 @@ from surefoot.core.parse.marks import (
     RESULT,
     TOOL_CALL,
     TOOL_CALL_END,
+    TOOL_CODE,
     FamilyName,
     Walk,
     body_of,
@@ -30,7 +32,9 @@ from surefoot.core.parse.marks import (
     past_deliverable,
     tool_call_family,
 )
+from surefoot.core.parse.pythonic import read_bare_pythonic, read_code, read_list
 from surefoot.core.parse.toolset import takes_nothing
+from surefoot.types.dataclass import replace
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 
 
@@ -112,7 +116,7 @@ def found_in_tags(text: str, reading: Reading) -> Found | None:
     is_open = False
     at = 0
     while len(drafts) <= scan.MOST_CALLS and (step := walk.following(at)) is not None:
-        at = step.end()
+        at = walk.end
         if step["marker"] == FUNCTION_CALL and function_call_family(text, step.start(), walk.seek):
             found, end = bodies.read(step.start())
             drafts += found
@@ -281,3 +285,57 @@ class _ToolCalls:
         told = Fault("truncated", f"{TOOL_CALL} is never closed", name)
         again = seek.find(TOOL_CALL, at)
         return Draft(name, fault=told), again if again >= 0 else len(text)
+
+
+_PYTHON_TOKENS = {"<|python_start|>": "<|python_end|>", "<|tool_call_start|>": "<|tool_call_end|>"}
+_PYTHON_MARKS = {**_PYTHON_TOKENS, "<function_calls>": "</function_calls>", TOOL_CODE: "```"}
+
+
+def read_python_blocks(text: str, start: int, reading: Reading) -> Found | None:
+    """The Python calls between the two marks that open at `start`, and in blocks like that; None if it is an example.
+
+    Between tokens (Llama, LFM2) anything is meant as a call, and the text around them is the content. Between tags
+    (Olmo) and in a fence (Gemma 3) all has to be calls, one of an offered tool; another block has to follow at once.
+    """
+    opener = next(one for one in _PYTHON_MARKS if text.startswith(one, start))
+    closer, is_token = _PYTHON_MARKS[opener], opener in _PYTHON_TOKENS
+    drafts, said, warnings = list[Draft](), [text[:start]], set[ReplyWarning]()
+    end, at, frame = start, start, False
+    while at >= 0 and len(drafts) <= scan.MOST_CALLS:
+        body = at + len(opener)
+        close, again = text.find(closer, body), text.find(opener, body)
+        if fence := scan.fence_at(text, at):
+            body, close, goes_on, closed = fence.inner, fence.inner_end, fence.end, fence.closed
+        elif closed := close >= 0 and not 0 <= again < close:
+            goes_on = close + len(closer)
+        else:
+            close = goes_on = again if again >= 0 else len(text)
+        inner = text[body:close]
+        if not is_token:
+            found = read_code(inner, reading)
+        elif inner.lstrip().startswith(("{", "[{")):
+            found = read_python_tag(inner, -len(PYTHON_TAG), reading)
+        elif inner.strip():
+            found = read_list(inner, reading, has_end=closed)
+        else:
+            kind = "empty" if closed or not reading.cut else "truncated"
+            found = Found("pythonic", (Draft(fault=Fault(kind, f"nothing follows {opener}")),))
+        if found is None:
+            break
+        drafts += found.drafts
+        warnings |= found.warnings | noted_if(not closed, "unclosed_tag")
+        end, frame = goes_on, frame or found.frame
+        at = text.find(opener, end) if is_token else scan.skip_blanks(text, end)
+        said.append(text[end : at if at >= 0 else None] if is_token else "")
+        at = at if text.startswith(opener, at) else -1
+    if not drafts:
+        return None
+    return Found("pythonic", tuple(drafts), "".join(said), frozenset(warnings), end=end, frame=frame)
+
+
+def read_python_tagged(text: str, start: int, reading: Reading) -> Found:
+    """What stands behind `<|python_tag|>`: calls as Python, in a list or of offered tools, else objects."""
+    body = start + len(PYTHON_TAG)
+    if (found := read_bare_pythonic(text[body:], reading)) is None:
+        return read_python_tag(text, start, reading)
+    return replace(found, content=text[:start], end=body + found.end if found.end >= 0 else -1)

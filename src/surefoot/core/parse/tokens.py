@@ -7,17 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from surefoot.core.parse.calls import (
-    Draft,
-    Found,
-    Reading,
-    arguments_at,
-    arguments_of,
-    past_closer,
-    typed,
-    whole_value,
-)
-from surefoot.core.parse.marks import RESULT, FamilyName, invoke_family
+from surefoot.core.parse.calls import Draft, Found, Reading, arguments_at, arguments_of, past_closer, typed, whole_value
+from surefoot.core.parse.marks import INVENTED, RESULT, FamilyName, gemma_family, invoke_family
 from surefoot.core.parse.objects import read
 from surefoot.core.parse.scan import EDGES, FENCES, MOST_CALLS, NotJsonError, Seeker, outside_fences, skip_blanks
 from surefoot.types.dataclass import dataclass, replace
@@ -164,10 +155,11 @@ def read_section(text: str, start: int, reading: Reading, family: FamilyName) ->
 
 _GEMMA_ENDS = {"<|tool_call>": "<tool_call|>", "<start_function_call>": "<end_function_call>"}
 _GEMMA_HEAD = re.compile(r"\s*+call:\s*+(?P<name>[\w.-]{1,200}+)\s*+")
+_GEMMA_NEXT = re.compile(rf"(?P<call><\|tool_call>|<start_function_call>)|{INVENTED}|{FENCES}", re.MULTILINE)
 _GEMMA_SIGN = re.compile(
-    r"""(?P<quote><\|"\|>|<escape>)(?P<text>.*?)(?:(?P=quote)|(?P<cut>\Z))|"(?:[^"\\]|\\.)*+(?:"|\\?+\Z)"""
-    r"|(?<![\w.-])(?P<key>[^\W\d][\w.-]*+)(?=\s*+:)|(?P<open>[{\[])|(?P<close>[}\]])"
-    r"|(?P<end><tool_call\|>|<end_function_call>)",
+    r"""(?P<quote><\|"\|>|<escape>)|"(?:[^"\\]|\\.)*+(?:"|\\?+\Z)|(?<!\w)'(?:[^'\\]|\\.)*+(?:'|\\?+\Z)"""
+    r"|(?<=[{,])\s*+(?P<key>[^\s<>\"'{}\[\],:][^\n<>\"'{}\[\],:]{0,199}+)(?=:)|(?P<open>[{\[])|(?P<close>[}\]])"
+    r"|(?P<end><tool_call\|>|<end_function_call>|<\|tool_call>|<start_function_call>)",
     re.DOTALL,
 )
 
@@ -175,45 +167,53 @@ _GEMMA_SIGN = re.compile(
 def read_gemma(text: str, start: int, reading: Reading) -> Found:
     """Calls as `call:NAME{key:value}`: keys are bare, and texts stand between two equal tokens, without escapes.
 
-    Source: the chat templates of Gemma 4 and FunctionGemma.
+    The texts of a call that does not decode cannot be told, so it ends where the first token behind its name ends or
+    opens a call. Source: the chat templates of Gemma 4 and FunctionGemma.
     """
-    opener = next(one for one in _GEMMA_ENDS if text.startswith(one, start))
-    drafts, warnings = list[Draft](), set[ReplyWarning]()
+    seek, drafts, warnings = Seeker(text), list[Draft](), set[ReplyWarning]()
     at = end = start
-    while text.startswith(opener, at) and len(drafts) <= MOST_CALLS:
+    while at >= 0 and len(drafts) <= MOST_CALLS:
+        opener = next(one for one in _GEMMA_ENDS if text.startswith(one, at))
+        marks = (_GEMMA_ENDS[opener], *_GEMMA_ENDS)
         head = _GEMMA_HEAD.match(text, at + len(opener))
         name, begin = (head["name"], head.end()) if head is not None else ("", at + len(opener))
-        written, end = _gemma_json(text, begin)
-        closer = skip_blanks(text, end)
-        has_end = text.startswith(_GEMMA_ENDS[opener], closer)
+        written, end = _gemma_json(text, begin, seek)
+        has_end = text.startswith(marks[0], skip_blanks(text, end))
         try:
             value = read(written or ("{}" if has_end else ""), 0, reading.rules(at_end=has_end))
         except NotJsonError as error:
-            told = Fault("malformed_json" if has_end or not error.at_end else "truncated", error.message, name)
-            drafts.append(Draft(name, fault=told))
+            stop = seek.first(marks, begin)
+            kind = "truncated" if stop < 0 and error.at_end else "malformed_json"
+            drafts.append(Draft(name, fault=Fault(kind, error.message, name)))
+            end = len(text) if stop < 0 else stop + len(marks[0]) * text.startswith(marks[0], stop)
         else:
             made = arguments_of(value.value, name)
             drafts.append(made.draft(name))
             warnings |= made.warnings | value.warnings
-        if has_end:
-            end = closer + len(_GEMMA_ENDS[opener])
-        else:
-            warnings.add("unclosed_tag")
-        at = skip_blanks(text, end)
+            end = past_closer(text, end, marks, seek, warnings)
+        at = end
+        while (step := outside_fences(_GEMMA_NEXT, text, at)) is not None and step["call"]:
+            if step.start() == skip_blanks(text, end) or gemma_family(text, step.start(), seek):
+                break  # behind words only what looks like a call is one
+            at = step.end()
+        at = step.start() if step is not None and step["call"] else -1
     return Found("gemma", tuple(drafts), text[:start], frozenset(warnings), end=end)
 
 
-def _gemma_json(text: str, start: int) -> tuple[str, int]:
+def _gemma_json(text: str, start: int, seek: Seeker) -> tuple[str, int]:
     """The object that opens at `start` as JSON, and where it ends: with its bracket, the call or the text."""
     if not text.startswith("{", start):
         return "", start
     parts, at, depth = list[str](), start, 0
     while (sign := _GEMMA_SIGN.search(text, at)) is not None and not sign["end"]:
         parts.append(text[at : sign.start()])
-        at = sign.end()
-        if sign["cut"] is not None:
-            return "".join((*parts, '"')), at
-        written = json.dumps(sign["text"]) if sign["quote"] else f'"{sign["key"]}"' if sign["key"] else sign.group()
+        at, written = sign.end(), sign.group()
+        if quote := sign["quote"]:
+            if (closing := seek.find(quote, at)) < 0:
+                return "".join((*parts, '"')), len(text)
+            at, written = closing + len(quote), json.dumps(text[at:closing])
+        elif key := sign["key"]:
+            written = json.dumps(key.rstrip())
         parts.append(written)
         depth += bool(sign["open"]) - bool(sign["close"])
         if not depth:
