@@ -146,6 +146,25 @@ async def test_a_word_that_ends_a_run_cancels_nobody_else(store: JournalStore) -
     await agent.aclose()
 
 
+async def test_nothing_is_recorded_behind_the_end_that_somebody_has_put_to_a_run(store: JournalStore) -> None:
+    """Its driver is cancelled while the word that ends it is written, and what it waited for is there by then."""
+    said = asyncio.Event()
+
+    async def reply(_: ModelRequest) -> Scripted:
+        await store.say("r1", Cancel("mika"))
+        said.set()
+        return "Done."
+
+    agent = Agent(FunctionModel(reply), journal=store)
+    running = asyncio.create_task(agent.run("hold on", run_id="r1"))
+    async with asyncio.timeout(20):
+        await said.wait()
+    running.cancel()
+    await asyncio.wait((running,))
+    assert [one.type for one in await events_of(store, "r1")][-1] == "RunEnded"
+    await agent.aclose()
+
+
 async def test_a_word_reaches_a_run_that_another_store_of_the_file_drives(tmp_path: Path) -> None:
     here, there, gate = SqliteJournal(tmp_path / "runs.db"), SqliteJournal(tmp_path / "runs.db"), Gate()
     agent, running = driven(here, gate)

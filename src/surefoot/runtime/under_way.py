@@ -111,7 +111,7 @@ class UnderWay:
         except BaseExceptionGroup as group:  # one hand failed; the others were cancelled and only echo it
             raise group.exceptions[0] from None
         finally:
-            if kind is asyncio.CancelledError:
+            if kind is asyncio.CancelledError and not self._is_over:
                 await self._recorded()  # what has ended must not be made again
             if not isinstance(error, JournalError):
                 await self._append()
@@ -212,7 +212,6 @@ class UnderWay:
     async def _hear_beside(self, state: State) -> None:
         while self._has_words:
             self._said += await self._hear(fold(self._said, state))
-        self._is_over = any(isinstance(event, RunEnded) for event in self._said)
         if self._is_over and self._alone is not None:
             self._is_cut_off = self._task.cancel()
 
@@ -254,6 +253,7 @@ class UnderWay:
         acting = [one.call_id for one in moves if isinstance(one, Act | Probe)]
         events, heard = await self._hands.hear(state, is_thinking=thinking, acting=acting)
         if heard:
+            self._is_over = self._is_over or any(isinstance(event, RunEnded) for event in events)
             self._owed += events
             await self._append("written", heard)
         return events
