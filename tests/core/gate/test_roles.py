@@ -26,15 +26,8 @@ def test_which_leaves_are_sensitive(role: Role, path: Path, *, expected: bool) -
 
 
 def test_every_leaf_comes_with_its_path_and_in_order() -> None:
-    arguments: dict[str, object] = {
-        "b": ["x", "", None, ["y"]],
-        "a": 0,
-        "n": None,
-        "e": "  ",
-        "f": False,
-        "l": [],
-        "m": {},
-    }
+    arguments: dict[str, object] = {"b": ["x", "", None, ["y"]], "a": 0, "n": None, "e": "  "}
+    arguments |= {"f": False, "l": [], "m": {}}
     assert leaves(arguments) == ((("b", 0), "x"), (("b", 3, 0), "y"), (("a",), 0), (("f",), False))
 
 

@@ -83,33 +83,18 @@ def state_of(task: Task = TASK, tools: Catalogue = TOOLS, *, is_small: bool = Fa
 def done(
     step: PlanStep, output: str, value: object = None, parameters: Mapping[str, object] | None = None
 ) -> StepRecord:
-    result = StepExecutionResult(
-        step.step_id,
-        step.kind,
-        output,
-        trust="untrusted",
-        tool_id=step.tool_id,
-        parameters=parameters if parameters is not None else step.parameters,
-        call_id=f"{step.step_id}.1.0",
-    )
+    given = parameters if parameters is not None else step.parameters
+    result = StepExecutionResult(step.step_id, step.kind, output, trust="untrusted", tool_id=step.tool_id)
+    result = replace(result, parameters=given, call_id=f"{step.step_id}.1.0")
     return StepRecord(step, "succeeded", 1, result=result, value=value if value is not None else output)
 
 
 def failure(
     step: PlanStep, attempt: int, message: str, cls: StepErrorClass = "parameter", code: str = "not_numeric"
 ) -> StepExecutionResult:
-    return StepExecutionResult(
-        step.step_id,
-        step.kind,
-        "",
-        StepError(cls, code, message),
-        trust="untrusted",
-        attempt=attempt,
-        tool_id=step.tool_id,
-        parameters={"values": ["12,5"]},
-        call_id=f"{step.step_id}.{attempt}.0",
-        fingerprint=f"f{attempt}",
-    )
+    error, call_id, own = StepError(cls, code, message), f"{step.step_id}.{attempt}.0", {"values": ["12,5"]}
+    made = StepExecutionResult(step.step_id, step.kind, "", error, trust="untrusted", attempt=attempt)
+    return replace(made, tool_id=step.tool_id, parameters=own, call_id=call_id, fingerprint=f"f{attempt}")
 
 
 def failed(step: PlanStep, *messages: str) -> StepRecord:

@@ -140,11 +140,6 @@ class Known:
     accepted: frozenset[str] = frozenset()
     doubted: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    @property
-    def has_read_what_is_named(self) -> bool:
-        """Whether a source or a record that the words name was read."""
-        return any(source.is_named for source in self.sources)
-
     def with_yes(self, tool: str, values: Iterable[tuple[Role, str]]) -> Known:
         """What is known after a person's yes to a call of that tool."""
         return replace(self, endorsed=self.endorsed.union((tool, role, norm) for role, norm in values))

@@ -250,9 +250,9 @@ def _strictest(call: Asked, words: Sequence[Word]) -> tuple[Decision, str, Groun
     for word in words:
         if word.verdict == "deny":
             return Deny(word.for_model), word.rule, grounds(word.rule, word.for_person)
-    is_adopted = "adoption" in call.known.words.anchor.cues and call.known.has_read_what_is_named
-    fault = _fault(call)
-    if fault is not None and call.may_only_read:
+    cues, sources = call.known.words.anchor.cues, call.known.sources
+    is_adopted = "adoption" in cues and any(source.is_named for source in sources)
+    if (fault := _fault(call)) is not None and call.may_only_read:
         fault = None
     if fault is not None and not is_adopted:
         evidence = evidence or fault.evidence

@@ -60,7 +60,8 @@ class LinkLost(Exception):
 class Link:
     """A connection that is being made, then stands, then is over. `mode`: how the version is agreed on.
 
-    `listing` is what the server offers now; `settled` says that no change of it is still to be read.
+    `ready` says in the end whether it stands, `failure` why it does not. `listing` is what the server offers now;
+    `settled`: no change of it is still to be read, or the link is over.
     """
 
     def __init__(self, server: McpServer, mode: Literal["auto", "legacy"]) -> None:
@@ -73,24 +74,12 @@ class Link:
         self._status = 0
         self._client: Client | None = None
         self._wake = asyncio.Event()
-        self._settled = asyncio.Event()
+        self.settled = asyncio.Event()
         self._is_stale = False
         self._is_closing = False
-        self._ready: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.ready: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         # In a context of its own, so that it keeps nothing of the run that happened to need it first.
         self._task = asyncio.create_task(self._live(), name=f"mcp {server.name}", context=Context())
-
-    @property
-    def is_open(self) -> bool:
-        return self._ready.done() and not self.is_lost
-
-    async def wait_open(self) -> bool:
-        """Wait until it stands, or does not: then `failure` says why. Shared by all who wait."""
-        return await asyncio.shield(self._ready)
-
-    async def wait_settled(self) -> None:
-        """Wait until what the server said of changes was read again, or the link is over."""
-        await self._settled.wait()
 
     async def call(
         self, tool: str, arguments: Mapping[str, object], on_progress: Progress
@@ -150,7 +139,7 @@ class Link:
         """End it: the session is closed, the process ended. Waits `LONGEST_CLOSING_S`, then no more."""
         self._is_closing = True
         self._wake.set()
-        if not self._ready.done():
+        if not self.ready.done():
             self._task.cancel()
         try:
             _, late = await asyncio.wait((self._task,), timeout=LONGEST_CLOSING_S)
@@ -182,8 +171,8 @@ class Link:
                     )
                 )
                 self.listing = await self._list_all()
-                self._settled.set()
-                self._ready.set_result(True)
+                self.settled.set()
+                self.ready.set_result(True)
                 listening = asyncio.create_task(self._listen(self._client))
 
                 async def end_listening() -> None:
@@ -196,7 +185,7 @@ class Link:
                         self._is_stale = False
                         self.listing = await self._list_all()
                         continue
-                    self._settled.set()
+                    self.settled.set()
                     self._wake.clear()
                     await self._wake.wait()
         except Exception as error:  # noqa: BLE001  # the client raises whatever its transports do, in groups
@@ -213,9 +202,9 @@ class Link:
             self.failure = self.server.without_secrets("; ".join(parts))  # in one line
         finally:
             self._lose()
-            self._settled.set()
-            if not self._ready.done():
-                self._ready.set_result(False)
+            self.settled.set()
+            if not self.ready.done():
+                self.ready.set_result(False)
 
     @contextlib.asynccontextmanager
     async def _over_pipes(self) -> AsyncGenerator[Any]:  # Any: the streams, whose types load late
@@ -291,7 +280,7 @@ class Link:
 
     def _changed(self) -> None:
         self._is_stale = True
-        self._settled.clear()
+        self.settled.clear()
         self._wake.set()
 
     def _lose(self) -> None:
@@ -334,7 +323,7 @@ class Connection:
                         if opening.done() and self._opening is opening:
                             self._opening = None
                     link = opening.result()
-                await link.wait_settled()
+                await link.settled.wait()
         except TimeoutError as error:
             raise Unreachable(f"the MCP server {self.server.name} was not ready within {limit_s:g} s") from error
         self.listing = link.listing
@@ -362,13 +351,13 @@ class Connection:
             self._link = link  # so that whoever closes ends it, also while it opens
             try:
                 async with asyncio.timeout(self.server.connect_timeout_s):
-                    if await link.wait_open():
+                    if await asyncio.shield(link.ready):
                         return link
                     why = link.failure
             except TimeoutError:
                 why = f"no answer within {self.server.connect_timeout_s:g} s"
             finally:
-                if not link.is_open:
+                if link.is_lost or not link.ready.done():
                     await link.aclose()
         raise Unreachable(f"the MCP server {self.server.name} cannot be reached: {why}")
 
