@@ -1,12 +1,13 @@
 """Calls that are made again after failures of infrastructure, and which failures those are."""
 
+import asyncio
 import urllib.error
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from email.message import Message
 
 import pytest
 
-from surefoot.tools.call import FIRST_WAIT_S, ToolFailed, failure, retry
+from surefoot.tools.call import FIRST_WAIT_S, ToolFailed, called_within, failure, retry
 from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -103,3 +104,12 @@ def test_what_the_server_asks_for_is_read() -> None:
         assert result.retry_after_s == wait_s
     for odd in ("-1", "soon", "1e9", "Wed, 21 Oct 2026 07:28:00 GMT"):
         assert failure(http_error(503, odd)).retry_after_s is None
+
+
+def test_a_call_that_outlives_its_loop_is_closed_without_an_error() -> None:
+    async def begun() -> Coroutine[object, None, object]:
+        call = called_within(asyncio.sleep, {"delay": 60}, "nap", 0.0)
+        call.send(None)
+        return call
+
+    asyncio.run(begun()).close()

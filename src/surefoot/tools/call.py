@@ -88,13 +88,12 @@ async def call_function(fn: Callable[..., object], keywords: Mapping[str, object
 
 async def called_within(fn: Callable[..., object], keywords: Mapping[str, object], name: str, limit_s: float) -> object:
     """What an async function gives. One that blocks the loop cannot be cut off at its limit, so the log names it."""
-    since_s = time.monotonic()
+    since_s, task = time.monotonic(), asyncio.current_task()  # asked now: it may outlive its loop
     try:
         return await value_of(fn(**keywords))
     finally:
         took_s = time.monotonic() - since_s
-        task = asyncio.current_task() if took_s > limit_s else None
-        if task is not None and not task.cancelling():  # else it would have been cancelled by now
+        if took_s > limit_s and task is not None and not task.cancelling():  # else it would have been cancelled by now
             _LOG.warning(
                 "%s held up the event loop for %.1f s, past its limit of %g s, and with it all runs of this process: "
                 "make it a plain `def`, which runs in a thread, or await what takes long",
