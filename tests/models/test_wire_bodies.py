@@ -117,6 +117,7 @@ def test_tools_are_encoded_once_a_catalogue() -> None:
 
 
 def test_nothing_is_remembered_between_forms() -> None:
+    assert ModelMessage.encoded([ModelMessage("user", "a")], "", lambda one: one.content.encode()) == [b"a"]
     wire = WIRES[CHAT].wire("m")
     plain, dropped = request("two_calls"), request("two_calls", temperature="no", null_content="empty")
     first = wire.body(plain)

@@ -57,7 +57,7 @@ class ModelMessage:
     opaque: tuple[Mapping[str, object], ...] = ()
     mended: bool = False
     files: tuple[Attachment, ...] = ()
-    _wire: tuple[str, bytes] = field(default=("", b""), init=False, repr=False, compare=False)
+    _wire: tuple[str | None, bytes] = field(default=(None, b""), init=False, repr=False, compare=False)
 
     @staticmethod
     def encoded(messages: Iterable[ModelMessage], wire: str, encode: Callable[[ModelMessage], bytes]) -> list[bytes]:
