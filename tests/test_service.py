@@ -17,6 +17,7 @@ from cases import cases
 from chat_server import chat_server, says
 from records import events_of
 from surefoot import (
+    Agent,
     FunctionCallResult,
     Inject,
     LoopConfig,
@@ -36,7 +37,7 @@ from surefoot.core.parse.reply import parse
 from surefoot.journal.codec import encode
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.types.errors import ModelError, ModelRefused, TraitRefused
-from surefoot.types.messages import ModelRequest, NativeCall, TextDelta
+from surefoot.types.messages import ModelRequest, NativeCall, TextDelta, Usage
 from surefoot.types.ports import ServiceKey
 from surefoot.types.tools import ToolSpec
 
@@ -178,6 +179,11 @@ async def test_errors_of_a_model_go_through_and_what_an_adapter_breaks_is_mended
         await ModelService(FunctionModel(broken)).generate("", ASKED)
     asked, _ = service(ModelMessage("assistant", cast("str", None), (NativeCall("a", "exam_score", "{}"),)))
     assert (await asked.generate("", ASKED, [exam_score])).content == ""
+    for usage in (Usage(cached_tokens=cast("int", None)), Usage(1, 1, cost_usd=cast("float", "free"))):
+        model = FunctionModel(lambda _, usage=usage: ModelMessage("assistant", "7", usage=usage))
+        assert (await Agent(model).run("go")).reason == "model_unavailable", "a run never raises for how it ends"
+    model = FunctionModel(lambda _: ModelMessage("assistant", "7", usage=Usage(cast("int", 9.0), 1, cost_usd=1)))
+    assert (await Agent(model).run("go")).usage == Usage(9, 1, cost_usd=1.0)
 
 
 async def test_a_stream_gives_pieces_and_then_the_reply_or_its_error_and_closed_early_it_closes_its_request() -> None:

@@ -36,6 +36,7 @@ from surefoot.types.messages import (
     Signal,
     TextDelta,
     TextHeld,
+    Usage,
 )
 from surefoot.types.moves import Think
 from surefoot.types.ports import Model
@@ -90,6 +91,7 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
 
 _GATE_LOG = logging.getLogger("surefoot.gate")
 _FINISH_REASONS = frozenset(get_args(FinishReason))
+_COSTS = (float, type(None))
 
 
 async def _ask(model: Model, request: ModelRequest, emit: Emit | None) -> tuple[ModelMessage, int]:
@@ -120,7 +122,8 @@ def _writable(message: ModelMessage) -> ModelMessage:
     usage = message.usage
     text = "".join([message.content, message.reasoning, *[f"{c.id}{c.name}{c.arguments}" for c in message.calls]])
     is_known = message.finish_reason in _FINISH_REASONS
-    is_whole = type(usage.input_tokens) is type(usage.output_tokens) is int
+    told = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens)
+    is_whole = {*map(type, (*told, usage.cache_write_tokens))} == {int} and type(usage.cost_usd) in _COSTS
     if is_known and is_whole and clean(text) == text:
         return message
     calls = tuple(
@@ -137,7 +140,12 @@ def _writable(message: ModelMessage) -> ModelMessage:
         mended,
         mended=message.mended or mended != message,
         finish_reason=message.finish_reason if is_known else "unknown",
-        usage=replace(usage, input_tokens=int(usage.input_tokens), output_tokens=int(usage.output_tokens)),
+        usage=Usage(
+            *map(int, told),
+            cost_usd=None if usage.cost_usd is None else float(usage.cost_usd),
+            estimated=bool(usage.estimated),
+            cache_write_tokens=int(usage.cache_write_tokens),
+        ),
     )
 
 
