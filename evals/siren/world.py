@@ -9,7 +9,6 @@ from typing import cast
 
 from evals.siren.case import TABLES, Call, Remote, Row, Task
 from surefoot.tools.function import FunctionTool, tool
-from surefoot.tools.mcp.servers import result
 from surefoot.types.guard import Role
 from surefoot.types.ports import Tool, ToolCallContext
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
@@ -108,12 +107,14 @@ class Foreign:
 
     async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
         """Do the work of the own tool, if it does any, and give the server's answer."""
+        told, is_error = self.about.answer, self.about.fails
         if self.does is not None:
             known = cast("Mapping[str, object]", self.does.spec.parameters["properties"])
             given = await self.does.call({n: v for n, v in arguments.items() if n in known}, context)
             if given.is_error:
-                return result(self.about.server, given.content, "error")
-        return result(self.about.server, self.about.answer, "error" if self.about.fails else "ok")
+                told, is_error = given.content, True
+        kind = "error" if is_error else "ok"
+        return ToolResult(told, kind, source=f"mcp:{self.about.server}", trust="untrusted")
 
     async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:  # noqa: ARG002  # as `Tool` has it
         """Never asked."""
