@@ -58,12 +58,10 @@ def traced(headers: Mapping[str, str] | None) -> Mapping[str, str] | None:
     """The headers of a request of ours, with its place in the trace; nothing else of the context leaves the house."""
     if not has_provider():
         return headers
-    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415  # as above
-        TraceContextTextMapPropagator,
-    )
+    from opentelemetry.trace.propagation import tracecontext  # noqa: PLC0415  # as above
 
     told = dict(headers or {})
-    TraceContextTextMapPropagator().inject(told)
+    tracecontext.TraceContextTextMapPropagator().inject(told)
     return told or None
 
 

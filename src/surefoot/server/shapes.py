@@ -250,18 +250,10 @@ AgentTold = TypedDict(
     "AgentTold", {"name": str, "description": str, "reasoner": str, "models": dict[str, str], "tools": list[ToolTold]}
 )
 Agents = TypedDict("Agents", {"agents": list[AgentTold], "drives": int})
-Spent = TypedDict(
-    "Spent",
-    {
-        "key": str,
-        "runs": int,
-        "requests": int,
-        "calls": int,
-        "input_tokens": int,
-        "output_tokens": int,
-        "cost_usd": float | None,
-    },
-)
+Spent = TypedDict("Spent", {
+    "key": str, "runs": int, "requests": int, "calls": int, "input_tokens": int, "output_tokens": int,
+    "cost_usd": float | None,
+})  # fmt: skip
 Usages = TypedDict("Usages", {"by": str, "rows": list[Spent]})
 Me = TypedDict("Me", {"name": str, "rights": list[str], "tenant": str, "version": str})
 

@@ -11,23 +11,9 @@ from surefoot.types.attachments import Attachment
 from surefoot.types.ports import Recorded
 
 Kind = Literal[
-    "head",
-    "reasoning",
-    "reply",
-    "call",
-    "verdict",
-    "question",
-    "result",
-    "prefetch",
-    "select",
-    "plan",
-    "limit",
-    "trait",
-    "failure",
-    "word",
-    "warning",
-    "end",
-]
+    "head", "reasoning", "reply", "call", "verdict", "question", "result", "prefetch", "select", "plan", "limit",
+    "trait", "failure", "word", "warning", "end",
+]  # fmt: skip
 
 MOST_CHARS = 65_536
 """Characters of what a row opens."""

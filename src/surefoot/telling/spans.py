@@ -23,22 +23,8 @@ from surefoot.core.state.roles import PLANNER, SOLO
 from surefoot.core.state.state import EMPTY, State
 from surefoot.core.state.summary import is_word
 from surefoot.core.text import json_text
-from surefoot.telling.span_records import (
-    Place,
-    SpanEvent,
-    SpanRecord,
-    Value,
-    code,
-    cut,
-    filled,
-    mark_of,
-    model_named,
-    place_of,
-    reply_json,
-    span_id,
-    text_part,
-    used,
-)
+from surefoot.telling import span_records as parts
+from surefoot.telling.span_records import Place, SpanEvent, SpanRecord, Value
 from surefoot.types import events as e
 from surefoot.types.guard_events import Asking
 from surefoot.types.inner import CallPaused
@@ -95,7 +81,7 @@ class Spans:
                 self._note(_RUN, SpanEvent("surefoot.paused", self._driven, waited))
             case _:
                 made = self._of_event(event, record, around, step_id, before)
-                if (mark := mark_of(event, self._content)) is not None:
+                if (mark := parts.mark_of(event, self._content)) is not None:
                     is_of_plan = mark[0].startswith("surefoot.plan")
                     self._note(_PLAN if is_of_plan else around, SpanEvent(mark[0], record.at, mark[1]))
                 made += self._steps_over(record.at)
@@ -129,7 +115,7 @@ class Spans:
             case e.CallEnded(call_id, result):
                 given = {
                     names.ERROR_TYPE: "" if result.kind in ("ok", "in_doubt") else result.kind,
-                    names.RESULT: cut(result.content) if self._content else "",
+                    names.RESULT: parts.cut(result.content) if self._content else "",
                     "surefoot.in_doubt": result.kind == "in_doubt",
                     "surefoot.inner.run.id": event.inner.run_id if event.inner is not None else "",
                 }
@@ -169,13 +155,13 @@ class Spans:
             "surefoot.reasoner": self.state.reasoner,
         }
         if self._content and task is not None:
-            asked = {"role": "user", "parts": [text_part(task.text)]}
-            instructions = [text_part(self.state.instructions)] if self.state.instructions else []
+            asked = {"role": "user", "parts": [parts.text_part(task.text)]}
+            instructions = [parts.text_part(self.state.instructions)] if self.state.instructions else []
             given |= {names.INPUT_MESSAGES: json_text([asked])}
             given |= {names.INSTRUCTIONS: json_text(instructions) if instructions else ""}
         span = self._span(at, 0, "", names.INVOKE_AGENT, given)
         trace_id, parent_id = self._under or (span.trace_id, "")
-        links = (place_of(before),) if before else ()
+        links = (parts.place_of(before),) if before else ()
         return self._open(_RUN, replace(span, trace_id=trace_id, parent_id=parent_id, links=links))
 
     def _open(self, key: str, span: SpanRecord) -> SpanRecord:
@@ -191,14 +177,14 @@ class Spans:
             salt = _PLAN if name == names.PLAN else ""  # the record that begins a plan has a request of its own
             name = f"{name} {self._agent}".rstrip()
         return SpanRecord(
-            around.trace_id if around is not None else place_of(self._run_id)[0],
-            span_id(self._run_id, seq, salt),
+            around.trace_id if around is not None else parts.place_of(self._run_id)[0],
+            parts.span_id(self._run_id, seq, salt),
             around.span_id if around is not None else "",
             name,
             "internal",
             max(at, around.start_s) if around is not None else at,
             None,
-            filled(attributes),
+            parts.filled(attributes),
         )
 
     def _call(self, call_id: str, attempt: int, record: Recorded, around: str, own: State) -> SpanRecord:
@@ -212,7 +198,7 @@ class Spans:
             names.CALL_ID: call_id,
             "surefoot.effect": spec.effect if spec is not None else "",
             "surefoot.attempt": attempt,
-            names.ARGUMENTS: cut(json_text(call.arguments)) if self._content and call is not None else "",
+            names.ARGUMENTS: parts.cut(json_text(call.arguments)) if self._content and call is not None else "",
         }
         if spec is None or not (spec.may_repeat or spec.delegates):
             self._doubtful.add(f"call {call_id}")
@@ -232,20 +218,20 @@ class Spans:
                 given = {"surefoot.step": event.step, "surefoot.fault": parsed.error.kind if parsed.error else ""}
                 given |= {names.FIRST_CHUNK: event.first_s} if event.first_s else {}
             case e.ModelFailed(kind=kind, message=message, role=role):
-                given = {names.ERROR_TYPE: kind, "surefoot.attempts": event.attempts, **used(event.usage)}
+                given = {names.ERROR_TYPE: kind, "surefoot.attempts": event.attempts, **parts.used(event.usage)}
             case ProposalMade(kind=kind, message=reply):
                 role = PLANNER if PLANNER in own.speakers else SOLO
                 given = {"surefoot.proposal": kind}
             case Asking(model=model, role=role, failure=message):
-                given = {names.ERROR_TYPE: "_OTHER" if message else "", **used(event.usage)}
+                given = {names.ERROR_TYPE: "_OTHER" if message else "", **parts.used(event.usage)}
             case _:
                 assert_never(event)
         model = model or (own.speakers[role].model if role in own.speakers else role)
-        provider, named = model_named(model)
+        provider, named = parts.model_named(model)
         if reply is not None:
             given |= {names.RESPONSE_MODEL: reply.model, names.FINISH_REASONS: (reply.finish_reason,)}
-            given |= {"surefoot.attempts": reply.attempts, **used(reply.usage)}
-            given |= {names.OUTPUT_MESSAGES: reply_json(reply)} if self._content else {}
+            given |= {"surefoot.attempts": reply.attempts, **parts.used(reply.usage)}
+            given |= {names.OUTPUT_MESSAGES: parts.reply_json(reply)} if self._content else {}
         given |= {
             names.OPERATION: names.CHAT,
             names.PROVIDER: provider,
@@ -258,7 +244,7 @@ class Spans:
             span,
             kind="internal" if provider == "local" else "client",
             end_s=max(record.at, span.start_s),
-            message=cut(message) if self._content else "",
+            message=parts.cut(message) if self._content else "",
         )
 
     def _over(
@@ -280,10 +266,13 @@ class Spans:
         elif given is None and key.startswith("call "):
             given = {"surefoot.in_doubt" if key in self._doubtful else "surefoot.interrupted": True}
         self._doubtful.discard(key)
-        attributes = {**span.attributes, **filled(given or {})}
+        attributes = {**span.attributes, **parts.filled(given or {})}
         return [
             replace(
-                span, end_s=max(at, span.start_s), attributes=attributes, message=cut(message) if self._content else ""
+                span,
+                end_s=max(at, span.start_s),
+                attributes=attributes,
+                message=parts.cut(message) if self._content else "",
             )
         ]
 
@@ -300,16 +289,18 @@ class Spans:
             status = ending.kind
         elif standing(state) and not next_moves(state):
             status = "paused"
-        reason = code(getattr(ending, "reason", ""))
+        reason = parts.code(getattr(ending, "reason", ""))
         answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
         given: dict[str, Value] = {
             "surefoot.run.status": status,
             "surefoot.run.reason": reason,
             "surefoot.run.requests": state.requests,
             "surefoot.run.calls": state.calls_made,
-            **used(state.usage),
+            **parts.used(state.usage),
             names.ERROR_TYPE: (reason or "_OTHER") if isinstance(ending, Failed) else "",
-            names.OUTPUT_MESSAGES: reply_json(ModelMessage("assistant", answer)) if self._content and answer else "",
+            names.OUTPUT_MESSAGES: parts.reply_json(ModelMessage("assistant", answer))
+            if self._content and answer
+            else "",
         }
         return given, ending.detail if isinstance(ending, Failed) else ""
 

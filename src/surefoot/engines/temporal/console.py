@@ -52,20 +52,14 @@ class Console:
         """Allow a call that waits for a person. "applied", or it fails with what came of the answer as its type."""
         return await self._answered(answer, is_yes=True)
 
-    @approve.validator
-    def check_approve(self, answer: Answer) -> None:
-        self._check(answer)
-
     @workflow.update(unfinished_policy=workflow.HandlerUnfinishedPolicy.ABANDON)
     async def refuse(self, answer: Answer) -> str:
         """Refuse a call that waits for a person, as `approve` allows it."""
         return await self._answered(answer, is_yes=False)
 
+    @approve.validator
     @refuse.validator
-    def check_refuse(self, answer: Answer) -> None:
-        self._check(answer)
-
-    def _check(self, answer: Answer) -> None:
+    def check_answer(self, answer: Answer) -> None:
         is_known = self._given.size == "move"  # by stretches, only the journal knows
         if is_known and answer.call_id not in {call.id for call in waiting(self._state)}:
             told = f"run {self._claim.run_id}: call {answer.call_id!r} does not wait for a person"

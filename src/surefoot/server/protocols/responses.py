@@ -37,26 +37,11 @@ _STATUS: Mapping[str, str] = {
 }
 
 # ruff: noqa: UP013
-Told = TypedDict(
-    "Told",
-    {
-        "id": str,
-        "object": str,
-        "created_at": int,
-        "status": str,
-        "model": str,
-        "output": list[Json],
-        "error": Json | None,
-        "incomplete_details": Json | None,
-        "instructions": None,
-        "metadata": Json,
-        "parallel_tool_calls": bool,
-        "tool_choice": str,
-        "tools": list[Json],
-        "store": bool,
-        "usage": Json,
-    },
-)
+Told = TypedDict("Told", {
+    "id": str, "object": str, "created_at": int, "status": str, "model": str, "output": list[Json],
+    "error": Json | None, "incomplete_details": Json | None, "instructions": None, "metadata": Json,
+    "parallel_tool_calls": bool, "tool_choice": str, "tools": list[Json], "store": bool, "usage": Json,
+})  # fmt: skip
 
 
 class Approval(Lax):
