@@ -18,7 +18,7 @@ from surefoot.agent import Agent
 from surefoot.cli.lines import in_columns
 from surefoot.cli.live import PlanProgress
 from surefoot.cli.picture import picture
-from surefoot.cli.plan_table import plan_view, rows_of, table
+from surefoot.cli.plan_table import plan_shown, rows_of, table
 from surefoot.core.loop.fold import fold
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.state.state import EMPTY
@@ -291,7 +291,7 @@ def test_what_models_and_tools_wrote_steers_no_terminal_and_no_picture() -> None
     assert state.planning is not None
     rows = rows_of(state, state.planning)
     assert [row.status for row in rows] == ["succeeded"]
-    lines = [line.text for line in plan_view(state, state.planning, "", events, 160)]
+    lines = [line.text for line in plan_shown(state, events, 160)]
     drawn_text = picture(rows, lines[0])
     for text in (*lines, *drawn_text.splitlines()):
         assert text.isprintable(), text

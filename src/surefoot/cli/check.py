@@ -22,9 +22,7 @@ from surefoot.cli.options import (
     Options,
     SettingsOption,
     changed,
-    config_in,
-    guard_files,
-    settings_path,
+    settings_for,
     takes_options,
 )
 from surefoot.cli.setup import journal_path, recipe_from, served, tools_of
@@ -95,8 +93,7 @@ def check(
         bool, typer.Option("--suggest", help="Draft declarations for --rules, for you to review.")
     ] = False,
     replay: Annotated[
-        Path | None,
-        typer.Option(metavar="LOGS.jsonl", help="What the gate would have decided in these recorded runs."),
+        Path | None, typer.Option(metavar="LOGS.jsonl", help="What the gate would have decided in these recorded runs.")
     ] = None,
     config: SettingsOption = None,
     journal: JournalOption = None,
@@ -109,9 +106,7 @@ def check(
     """
     if is_suggesting and (replay is not None or as_json or accept):
         raise UsageError("--suggest cannot be combined with --replay, --json or --accept")
-    settings = settings_path(config)
-    by_file = config_in(settings, is_found=config is None) if settings else LoopConfig()
-    guard_files(settings, options)
+    _, by_file, _ = settings_for(config, options)
     limits = changed(options, by_file) or by_file
     recipe = recipe_from(options)
     if replay is not None:

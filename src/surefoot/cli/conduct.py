@@ -33,9 +33,7 @@ from surefoot.cli.options import (
     SettingsOption,
     VerboseOption,
     changed,
-    config_in,
-    guard_files,
-    settings_path,
+    settings_for,
     takes_options,
 )
 from surefoot.cli.recipes import Recipe, keep_recipe, recipe_of
@@ -62,8 +60,7 @@ TaskArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[-] TASK", help="What to do, in words; - attaches stdin.")
 ]
 WordsOption = Annotated[
-    str,
-    typer.Option("--words", metavar="-", help="Instead of TASK: - reads the words from stdin.", show_default=False),
+    str, typer.Option("--words", metavar="-", help="Instead of TASK: - reads the words from stdin.", show_default=False)
 ]
 AttachOption = Annotated[
     list[str] | None,
@@ -119,9 +116,7 @@ def agent_with(
     schema: Mapping[str, object] | None = None,
 ) -> tuple[Agent, Recipe]:
     """The agent that some options and settings describe, and its recipe. Makes the journal's folder."""
-    settings = settings_path(config)
-    by_file = config_in(settings, is_found=config is None) if settings else LoopConfig()
-    closed = guard_files(settings, options)
+    settings, by_file, closed = settings_for(config, options)
     recipe = replace(setup.recipe_from(options), settings=str(settings or ""), guard_files=closed, schema=schema)
     path = setup.journal_path(journal)
     tools = setup.tools_of(recipe, path)

@@ -66,7 +66,15 @@ def export(
                 async for line in lines_of(store, [found.run_id, *others]):  # with those of agents that they have asked
                     file.write(line + "\n")
         elif otlp:
-            await _send_spans(store, found.run_id, endpoint, output, content=content)
+            spans = await _spans(store, found.run_id, content=content)
+            service = os.environ.get("OTEL_SERVICE_NAME", "surefoot")
+            who = {"service.name": service, "service.version": installed("surefoot")}
+            if output is not None:
+                output.write_bytes(orjson.dumps(as_otlp(spans, who)))
+            else:
+                for at in range(0, len(spans), _AT_ONCE):
+                    await _post(endpoint, orjson.dumps(as_otlp(spans[at : at + _AT_ONCE], who)))
+            print(f"{len(spans)} spans of run {found.run_id}, trace {spans[0].trace_id if spans else '-'}")
         elif output is None:
             sys.stdout.writelines(text_of(found.records, form, found.run_id))
         else:
@@ -77,19 +85,6 @@ def export(
         found.whole()
 
     with_journal(journal, exported, read_only=True)
-
-
-async def _send_spans(store: JournalStore, run_id: str, endpoint: str, output: Path | None, *, content: bool) -> None:
-    """Send the spans of a run, or write them to a file. Again changes nothing."""
-    spans = await _spans(store, run_id, content=content)
-    who = {"service.name": os.environ.get("OTEL_SERVICE_NAME", "surefoot"), "service.version": installed("surefoot")}
-    if output is not None:
-        with output.open("wb") as file:
-            file.write(orjson.dumps(as_otlp(spans, who)))
-    else:
-        for at in range(0, len(spans), _AT_ONCE):
-            await _post(endpoint, orjson.dumps(as_otlp(spans[at : at + _AT_ONCE], who)))
-    print(f"{len(spans)} spans of run {run_id}, trace {spans[0].trace_id if spans else '-'}")
 
 
 async def _spans(store: JournalStore, run_id: str, *, content: bool, under: Place | None = None) -> list[SpanRecord]:

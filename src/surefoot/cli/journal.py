@@ -151,8 +151,7 @@ def pruned(
         list[str] | None, typer.Option(help="Only runs with this status, such as completed. Repeatable.")
     ] = None,
     keep_label: Annotated[
-        list[str] | None,
-        typer.Option(metavar="LABEL", help="Keep runs with this label: NAME or NAME=VALUE."),
+        list[str] | None, typer.Option(metavar="LABEL", help="Keep runs with this label: NAME or NAME=VALUE.")
     ] = None,
     by: Annotated[str, typer.Option(help="Who removes them, for the record.", show_default="your user name")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many runs would be removed.")] = False,

@@ -218,6 +218,13 @@ def settings_path(given: str | None) -> Path | None:
     return own if os.path.lexists(own) else None  # a link that leads nowhere is told, not passed over
 
 
+def settings_for(given: str | None, options: Options) -> tuple[Path | None, LoopConfig, tuple[str, ...]]:
+    """The settings file that counts, what it gives, and the files of the gate that it and the options name."""
+    path = settings_path(given)
+    config = config_in(path, is_found=given is None) if path else LoopConfig()
+    return path, config, guard_files(path, options)
+
+
 def config_in(path: Path, *, is_found: bool = False) -> LoopConfig:
     """The configuration that a settings file gives; what it leaves out is as by default.
 

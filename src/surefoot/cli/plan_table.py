@@ -80,8 +80,16 @@ def aligned(nodes: Sequence[Node], cells: Sequence[Sequence[str]], width: int) -
     return [Line(text, LOOKS[node.status][1]) for text, node in zip(in_columns(cells, width), nodes, strict=True)]
 
 
-def plan_view(state: State, planning: Planning, standing: str, events: Sequence[Event], width: int) -> list[Line]:
-    """All that `show` has to say about a plan. `events` are those of the run so far, `standing` how it stands."""
+def plan_shown(state: State, events: Sequence[Event], width: int, standing: str = "") -> list[Line]:
+    """All that `show` has to say about a plan, as far as these events go.
+
+    `standing` says how the run stands, where it is not as it was at an end.
+    """
+    run, planning = Run.of(state, events[-1] if events else None), planning_of(state, "--plan")
+    if not standing:
+        reason = f" ({visible(run.reason)})" if run.reason else ""
+        standing = READY if run.status == "ready" else f"{run.status.replace('_', ' ')}{reason}"
+        standing += f", {phase_of(state)}" if run.status == "interrupted" else ""
     lines = [Line(figures(state, planning, standing), "head"), *table(rows_of(state, planning), width)]
     for event in events:
         match event:
@@ -124,16 +132,6 @@ def as_of(events: Sequence[Event], version: str) -> Sequence[Event]:
         known = ", ".join(made)
         raise UsageError(f"unknown version {version!r} of the plan; there is {known or 'no plan yet'}")
     return events[: at + 1]
-
-
-def plan_shown(state: State, events: Sequence[Event], width: int, standing: str = "") -> list[Line]:
-    """The plan, as far as these events go; `standing` says how the run stands, where it is not as it was at an end."""
-    run = Run.of(state, events[-1] if events else None)
-    if not standing:
-        reason = f" ({visible(run.reason)})" if run.reason else ""
-        standing = READY if run.status == "ready" else f"{run.status.replace('_', ' ')}{reason}"
-        standing += f", {phase_of(state)}" if run.status == "interrupted" else ""
-    return plan_view(state, planning_of(state, "--plan"), standing, events, width)
 
 
 def as_fold(state: State, events: Sequence[Event]) -> Mapping[str, object]:

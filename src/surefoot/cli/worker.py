@@ -73,14 +73,7 @@ async def work(
         if build is not None:
             print(f"this is build {build.build_id} of the deployment {deployment}", flush=True)
         made = Engine(
-            store,
-            agents,
-            client,
-            queue=queue,
-            size=activity,
-            deployment=build,
-            calls_only=calls_only,
-            lease_s=lease_s,
+            store, agents, client, queue=queue, size=activity, deployment=build, calls_only=calls_only, lease_s=lease_s
         )
         await made.run(told)
 
