@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -122,13 +121,6 @@ def test_a_yes_that_comes_too_late_names_the_whole_command(surefoot: Command, fo
     late = surefoot("approve", run_id, "2.0", "--by", "Ada", "--yes", "--journal", "my journal.db")
     assert (late.code, late.err.count("\n")) == (2, 1)
     assert late.err.endswith(f": surefoot resume {run_id} --journal 'my journal.db'\n")
-
-
-def test_where_there_is_no_terminal_nobody_answers() -> None:
-    for text in ("", "yes\n", "no\n"):
-        assert answer_on(io.StringIO(text)) is None
-    with Path(os.devnull).open() as closed:
-        assert answer_on(closed) is None
 
 
 class Terminal(io.StringIO):

@@ -192,11 +192,13 @@ def test_a_recipe_that_was_damaged_is_named(surefoot: Command, tmp_path: Path) -
     with chat_server(401) as chat:
         run_id = run_id_in(surefoot("run", "--model", chat.model, "x").err)
     (recipe,) = (tmp_path / "state").rglob(f"{run_id}.json")
-    assert json.loads(recipe.read_text())["use"][0] == "file_list"
-    recipe.write_text("{")
-    done = surefoot("resume", run_id)
-    assert done.code == 2
-    assert str(recipe) in done.err
+    kept = json.loads(recipe.read_text())
+    assert kept["use"][0] == "file_list"
+    elsewhere = "names 'one.py', which is not an absolute path"
+    for text, told in (("{", "cannot be read"), (json.dumps({**kept, "tools": ["one.py"]}), elsewhere)):
+        recipe.write_text(text)
+        done = surefoot("resume", run_id)
+        assert (done.code, str(recipe) in done.err, told in done.err) == (2, True, True), done.err
 
 
 @pytest.mark.parametrize(("options", "is_on"), [((), True), (("--guard", "off"), False)])
@@ -240,14 +242,9 @@ def test_where_nobody_reads_any_more_it_is_told_and_the_run_goes_on(tmp_path: Pa
         os.close(read)
         command = [*COMMAND, "run", "--model", chat.model, "--no-tools", form, "Bob's score?"]
         with os.fdopen(write, "wb") as unread:
+            environment = clean_environment(tmp_path)
             done = subprocess.run(
-                command,
-                cwd=tmp_path,
-                env=clean_environment(tmp_path),
-                stdout=unread,
-                stderr=subprocess.PIPE,
-                timeout=60,
-                check=False,
+                command, cwd=tmp_path, env=environment, stdout=unread, stderr=subprocess.PIPE, timeout=60, check=False
             )
     assert (done.returncode, len(chat.bodies)) == (0, 1)
     assert done.stderr == said or (form != "--json" and said in done.stderr and b"completed" in done.stderr)

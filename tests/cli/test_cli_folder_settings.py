@@ -16,7 +16,7 @@ from surefoot import SqliteJournal
 from surefoot.cli.options import FILES, config_in
 from surefoot.journal import sqlite_file
 from surefoot.types.config import TABLES
-from surefoot.types.errors import JournalError, UsageError, extra_needed
+from surefoot.types.errors import UsageError, extra_needed
 from surefoot.types.settings import rows as settings_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -169,15 +169,6 @@ def test_a_journal_that_is_open_elsewhere_is_read_with_its_log(kept: Path) -> No
     assert db.execute("SELECT count(*) FROM run").fetchone() == (2,)
     db.close()
     writing.close()
-
-
-def test_a_file_that_is_no_journal_is_told_also_where_it_is_only_read(tmp_path: Path) -> None:
-    (tmp_path / "no.db").write_text("hello " * 200)
-    with pytest.raises(JournalError, match="it is not a SQLite file"):
-        sqlite_file.connect_to_read(tmp_path / "no.db")
-    (tmp_path / "empty.db").write_text("")
-    with pytest.raises(JournalError, match="there is nothing in this file"):
-        sqlite_file.connect_to_read(tmp_path / "empty.db")
 
 
 @pytest.mark.anyio

@@ -10,15 +10,7 @@ from cases import rows
 from surefoot.cli.teller import Teller
 from surefoot.core.state.state import EMPTY
 from surefoot.journal.codec import decode
-from surefoot.telling.text import cut, visible
-from surefoot.types.events import (
-    VERSION,
-    Event,
-    ModelReplied,
-    ReferencesFound,
-    RunStarted,
-    Speaker,
-)
+from surefoot.types.events import VERSION, Event, ModelReplied, ReferencesFound, RunStarted, Speaker
 from surefoot.types.messages import ModelMessage, Usage
 from surefoot.types.prehydration import Reference
 from surefoot.types.reply import Parsed, ParsedCall
@@ -66,15 +58,3 @@ def test_each_event_has_its_line_and_of_two_models_it_says_whose(case: Mapping[s
         for one in case["events"]
     ]
     assert told(*events, **case.get("how", {})) == case["told"]
-
-
-@pytest.mark.parametrize(("text", "cells", "expected"), [
-    ("abc", 3, "abc"), ("abcd", 3, "ab…"), ("成绩单", 6, "成绩单"), ("成绩单", 5, "成绩…"), ("成绩单", 4, "成…"),
-    ("", 3, ""),
-])  # fmt: skip
-def test_cut_counts_cells(text: str, cells: int, expected: str) -> None:
-    assert cut(text, cells) == expected
-
-
-def test_lines_are_made_fit_for_a_terminal() -> None:
-    assert (visible("a\tb"), visible("一行\n二行")) == ("a b", "一行\n二行")

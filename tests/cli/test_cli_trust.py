@@ -10,7 +10,7 @@ from cli_world import ChatServer, Command, Json, calls, chat_server, ended, run_
 
 from cases import cases
 from surefoot.cli.lines import closing
-from surefoot.cli.recipes import Chosen, Recipe, keep_recipe, recipe_path
+from surefoot.cli.recipes import recipe_path
 from surefoot.cli.setup import tools_in
 from surefoot.core.state.turn import Call
 from surefoot.run import Run
@@ -95,29 +95,14 @@ def test_a_folder_from_elsewhere_brings_no_model_address_and_no_tools(surefoot: 
         assert surefoot("resume", run_id, "--journal", "cloned/journal.db", "--model", chat.model).code == 5
 
 
-def test_a_recipe_with_a_relative_path_is_refused(surefoot: Command, tmp_path: Path) -> None:
-    with chat_server(401) as chat:
-        run_id = run_id_in(surefoot("run", "--model", chat.model, "x").err)
-        keep_recipe(
-            tmp_path / ".surefoot" / "journal.db",
-            run_id,
-            Recipe({"solo": Chosen(chat.model)}, str(tmp_path), (), tools=("one.py",)),
-        )
-        done = surefoot("resume", run_id)
-    assert done.code == 2
-    assert "'one.py', which is not an absolute path" in done.err
-
-
-@pytest.mark.parametrize("option", ["--model", "--base-url"])
-def test_a_password_in_an_address_is_not_kept_but_asked_again(surefoot: Command, tmp_path: Path, option: str) -> None:
+def test_a_password_in_an_address_is_not_kept_but_asked_again(surefoot: Command, tmp_path: Path) -> None:
     with chat_server(401, says("hi")) as chat:
-        address = with_password(chat)
-        said = [option, address] if option == "--model" else ["--model", "vllm:m", option, address.partition("#")[0]]
+        said = ["--model", "vllm:m", "--base-url", with_password(chat).partition("#")[0]]
         failed = surefoot("run", *said, "x")
         run_id = run_id_in(failed.err)
         refused = surefoot("resume", run_id)
         assert (refused.code, refused.err.count("\n"), len(chat.bodies)) == (2, 1, 1)
-        assert f"give {option} again: http://127.0.0.1:" in refused.err
+        assert "give --base-url again: http://127.0.0.1:" in refused.err
         done = surefoot("resume", run_id, *said)
         assert done.out == "hi\n"
         told = failed.err + refused.err + done.err + surefoot("show", run_id).out + surefoot("runs").out

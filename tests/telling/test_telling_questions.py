@@ -12,7 +12,6 @@ from surefoot.core.state.turn import Call
 from surefoot.telling.state import Question, questions_of, state_of
 from surefoot.telling.tale import tale_of
 from surefoot.telling.why import why
-from surefoot.types.errors import UsageError
 from surefoot.types.events import CallJudged, CallStarted, DriverChanged
 from surefoot.types.ports import Recorded
 
@@ -121,11 +120,6 @@ def test_why_has_each_policy_each_value_and_what_a_yes_covers() -> None:
     assert any(one.value == "GB29NWBK60161331926819" for one in told.covers)
     assert told.lines[0].text.endswith(f"#2.0 · judged by record {records[-1].seq}")
     assert why(records[3:], "2.0", tale_of(records[:3])).lines == told.lines
-
-
-def test_why_of_a_call_that_was_not_judged_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"no verdict on a call '9\.9'"):
-        why(asking()["a value"], "9.9")
 
 
 # ------------------------------------------------------------------ state

@@ -49,8 +49,12 @@ def test_there_are_runs_of_every_kind() -> None:
 
 
 @each("name", corpus)
-def test_nothing_in_a_row_is_hidden_and_none_has_two_lines(name: str) -> None:
-    for row in told(corpus()[name]):
+def test_a_row_is_json_names_its_record_hides_nothing_and_has_no_second_line(name: str) -> None:
+    records = corpus()[name]
+    for row in told(records):
+        assert orjson.loads(orjson.dumps(row))["seq"] == row.seq
+        event = records[row.seq].event
+        assert (row.step_id == event.step_id) if isinstance(event, InStep) else True
         for text in texts(row):
             hidden = [c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp")]
             assert not hidden or (row.whole and set(hidden) == {"\n"}), (row.seq, text)
@@ -65,15 +69,6 @@ def test_a_run_told_in_parts_has_the_rows_that_it_has_at_once(name: str) -> None
         tale = tale_of(records[:cut])
         assert told(records[:cut]) + told(records[cut:], tale) == whole
         assert tale_of(records[cut:], tale) == tale_of(records)
-
-
-@each("name", corpus)
-def test_rows_are_json_and_name_their_record(name: str) -> None:
-    records = corpus()[name]
-    for row in told(records):
-        assert orjson.loads(orjson.dumps(row))["seq"] == row.seq
-        event = records[row.seq].event
-        assert (row.step_id == event.step_id) if isinstance(event, InStep) else True
 
 
 def test_a_part_says_whose_words_it_is() -> None:

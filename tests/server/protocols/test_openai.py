@@ -113,19 +113,6 @@ async def test_a_paused_run_ends_with_a_sentence_and_a_link(stream: bool, served
     assert (await served.get(f"/v1/runs/{run}"))["status"] == "paused"
 
 
-async def test_a_run_that_fails_says_so() -> None:
-    def fails(_request: ModelRequest) -> str:
-        raise ValueError("broken")
-
-    async with serving(MemoryJournal(), {"helper": Agent(FunctionModel(fails), name="helper")}) as served:
-        reply = await chat(served, said(("user", "hello")))
-        run = reply.headers["X-Surefoot-Run"]
-        status = (await served.get(f"/v1/runs/{run}"))["status"]
-        content = reply.json["choices"][0]["message"]["content"]
-        assert content.startswith(f"The run ended as {status}, ")
-        assert content.endswith(f"{served.url}/runs/{run}")
-
-
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_completion_under_way_has_a_place_and_is_told_when_the_server_leaves(stream: bool) -> None:
     limits = Limits(requests_s=10_000, burst=10_000, streams_a_token=1)
