@@ -146,7 +146,6 @@ class UnderWay:
         if begun or safest != "soon":
             await self._append(safest)
         if not self.moves and time.monotonic() - self._turned_s > _LONGEST_TURN_S:  # a reply may hold a thousand calls
-            await self._append()
             await asyncio.sleep(0)
             self._turned_s = time.monotonic()
         return state
