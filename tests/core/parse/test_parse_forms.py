@@ -1,6 +1,7 @@
 """Forms of a call that are all of a reply, and names as models write them. Source: spec/react.md, sections 5 and 9."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import pytest
 from tools_for_parsing import ADD, NOW, SEARCH, TOOLS, calls, kind, rows, tool
@@ -153,7 +154,7 @@ NEXT_STEP = '{"action": "now", "action_input": {}}'
 def test_of_steps_one_after_the_other_the_first_is_made_alone(text: str) -> None:
     parsed = parse(text, TOOLS, dialect="react")
     assert (calls(parsed), parsed.warnings) == (X, {"extra_actions_dropped"})
-    found = text_call(text, TOOLS, lambda part, dialect: parse(part, TOOLS, dialect=dialect))
+    found = text_call(text, TOOLS, partial(parse, tools=TOOLS))
     assert found is not None
     assert found.parsed is not None
     assert (calls(found.parsed), found.standing) == (X, "last" if text.startswith("I") else "alone")
