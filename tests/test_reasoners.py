@@ -168,7 +168,7 @@ async def test_a_share_that_cannot_hold_is_refused_at_once(reasoner: str, role: 
 
 def test_shares_of_nothing_are_refused() -> None:
     budget = Budget(max_seconds=9.0, shares={"solo": 0.4})
-    with pytest.raises(UsageError, match="set max_tokens or max_cost_usd, of which a role has its share"):
+    with pytest.raises(UsageError, match="nothing to share; set max_tokens or max_cost_usd, or leave shares out"):
         Agent(ScriptedModel([]), config=LoopConfig(budget=budget))
     Agent(ScriptedModel([]), config=LoopConfig(budget=replace(budget, max_tokens=1)))
 

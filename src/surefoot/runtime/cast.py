@@ -207,7 +207,7 @@ class Cast:
                 other = f", or start a run with a model for it: {_NAMED_IN[GUARD]}" if able and role == GUARD else ""
                 raise UsageError(f"budget.shares: {role!r} cannot have a share: {held}. Leave it out{other}")
         if config.budget.shares and (config.budget.max_tokens, config.budget.max_cost_usd) == (None, None):
-            raise UsageError("budget.shares: set max_tokens or max_cost_usd, of which a role has its share")
+            raise UsageError("budget.shares: nothing to share; set max_tokens or max_cost_usd, or leave shares out")
         return config
 
     def changes(self, state: State, config: LoopConfig | None) -> dict[str, Speaker]:

@@ -24,7 +24,7 @@ from surefoot.types.guard import EFFECT_OF, Evidence, Grounds, GuardConfig
 from surefoot.types.outcomes import Allow, Ask, Decision, Deny
 from surefoot.types.tools import ToolSpec
 
-_LONGEST_KEPT = 2_000  # characters of a value that stand beside the verdict on a call of which nobody is asked
+_LONGEST_KEPT = 2_000  # characters of each value kept with a verdict, where no person is asked about the call
 
 
 def digest_of(spec: ToolSpec, arguments: Mapping[str, object]) -> str:

@@ -232,7 +232,7 @@ class State:
 
     @property
     def open_calls(self) -> list[Call]:
-        """Those of which nobody knows yet what they give."""
+        """The calls of this turn that have no result yet."""
         return [one for one in self.turn.calls if one.result is None and one.fault is None] if self.turn else []
 
     @property
