@@ -35,6 +35,16 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
+class Wide:
+    one: float
+    two: str = "b"
+    three: str = ""
+    four: tuple[int, ...] = ()
+    many: list[int] = field(default_factory=list[int], hash=False)
+    memo: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Empty:
     pass
 
@@ -61,12 +71,13 @@ def test_a_value_has_its_fields_in_their_order_with_their_defaults() -> None:
     made = Slotted(1, many=[2])
     assert (made.one, made.two, made.many, made.seen, made.memo) == (1, "b", [2], 0, {"made": 1})
     assert Slotted(1).many is not Slotted(1).many
+    assert (type(Wide(1)), Wide(1, "x", four=(2,)), Wide(1).memo) == (Wide, Wide(1, "x", "", (2,), []), {})
     assert [one.name for one in fields(made)] == ["one", "two", "many", "seen", "memo"]
     with pytest.raises(TypeError, match=r"Slotted\.__init__\(\) missing 1 required positional argument: 'one'"):
         Slotted()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
-@pytest.mark.parametrize("made", [Slotted(1, "x", [2], 3), Open(0.5, (1,)), Empty(), Later(1, last=2)])
+@pytest.mark.parametrize("made", [Slotted(1, "x", [2], 3), Open(0.5, (1,)), Wide(1, "x"), Empty(), Later(1, last=2)])
 def test_what_is_copied_pickled_or_replaced_is_the_same_and_another_class_is_not(made: object) -> None:
     assert copy.deepcopy(made) == pickle.loads(pickle.dumps(made)) == made  # noqa: S301 - our own bytes
     assert made != Standard(1, "x", [2], 3)
@@ -87,7 +98,7 @@ def test_what_is_compared_is_what_counts_and_is_hashed() -> None:
     assert hash(Empty()) == hash(Empty())
 
 
-@pytest.mark.parametrize("made", [Slotted(1), Open(1.0), Empty(), Later(1), Users(1)])
+@pytest.mark.parametrize("made", [Slotted(1), Open(1.0), Wide(1.0), Empty(), Later(1), Users(1)])
 def test_nothing_can_be_set_or_deleted(made: object) -> None:
     for change in (lambda: setattr(made, "one", 2), lambda: delattr(made, "one")):
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -100,13 +111,20 @@ def test_its_signature_tells_types_and_defaults_as_the_standard_one() -> None:
     assert get_type_hints(Slotted.__init__) == get_type_hints(Standard.__init__)
 
 
-def test_a_plain_subclass_has_attributes_of_its_own() -> None:
-    class Noted(Open):
-        note: str
+class NotedOpen(Open):
+    note: str
 
-    noted = Noted(1.0)
+
+class NotedWide(Wide):
+    note: str
+
+
+@pytest.mark.parametrize("kind", [NotedOpen, NotedWide])
+def test_a_plain_subclass_has_attributes_of_its_own(kind: type[NotedOpen | NotedWide]) -> None:
+    noted = kind(1.0)
     noted.note = "x"
     del noted.note
+    assert (type(noted), noted.one, noted.four if isinstance(noted, NotedWide) else ()) == (kind, 1.0, ())
     with pytest.raises(dataclasses.FrozenInstanceError):
         noted.one = 2.0  # pyright: ignore[reportAttributeAccessIssue]  # that is what is tested
 

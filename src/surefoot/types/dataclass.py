@@ -51,30 +51,44 @@ def _frozen(cls: Any, slots: bool) -> type:
     return cls
 
 
+_MANY = 6  # fields from which on it is faster to change the class twice
+
+
 def _init(cls: Any, slots: bool) -> object:
-    """The one function that is compiled: a slot is set by its descriptor, which asks nobody, and a dict at once."""
+    """The one function that is compiled. It sets a dict at once, and a few slots by descriptors, which ask nobody.
+
+    Many slots are set while the value is of a class that has them but is not frozen. A value of a subclass cannot
+    become one of that.
+    """
     known: dict[str, object] = {"_set": object.__setattr__, "_missing": _MADE}
     given: list[str] = ["self"]
-    body: list[str] = []
+    values: dict[str, str] = {}
     for one in fields(cls):
-        name, value = one.name, one.name
+        name = values[one.name] = one.name
         if one.default_factory is not dataclasses.MISSING:
             known[f"_make_{name}"] = one.default_factory
-            value = f"_make_{name}() if {name} is _missing else {name}" if one.init else f"_make_{name}()"
+            values[name] = f"_make_{name}() if {name} is _missing else {name}" if one.init else f"_make_{name}()"
             given += [f"{name}=_missing"] if one.init else []
         elif one.default is not dataclasses.MISSING:
             known[f"_default_{name}"] = one.default
-            value = name if one.init else f"_default_{name}"
+            values[name] = name if one.init else f"_default_{name}"
             given += [f"{name}=_default_{name}"] if one.init else []
         elif one.init:
             given.append(name)
-        if slots:
-            known[f"_set_{name}"] = getattr(cls, name).__set__
-        body.append(f"  _set_{name}(self, {value})" if slots else f"{name!r}: {value}")
     if not slots:
-        body = [f"  _set(self, '__dict__', {{{', '.join(body)}}})"]
-    body += ["  self.__post_init__()"] if hasattr(cls, "__post_init__") else []
-    code = f" def __init__({', '.join(given)}):\n" + ("\n".join(body) or "  pass")
+        body = [f"_set(self, '__dict__', {{{', '.join(f'{name!r}: {value}' for name, value in values.items())}}})"]
+    elif len(values) < _MANY or cls.__base__ is not object:
+        known |= {f"_set_{name}": getattr(cls, name).__set__ for name in values}
+        body = [f"_set_{name}(self, {value})" for name, value in values.items()]
+    else:
+        become = vars(object)["__class__"].__set__
+        known |= {"_own": cls, "_open": type("_Open", (), {"__slots__": (*values,)}), "_become": become, "_type": type}
+        body = ["if _type(self) is _own:", " _become(self, _open)"]
+        body += [*(f" self.{name} = {value}" for name, value in values.items()), " self.__class__ = _own"]
+        each = "".join(f"({name!r}, {value})," for name, value in values.items())
+        body += ["else:", f" for _name, _value in ({each}): _set(self, _name, _value)"]
+    body += ["self.__post_init__()"] if hasattr(cls, "__post_init__") else []
+    code = f" def __init__({', '.join(given)}):\n  " + ("\n  ".join(body) or "pass")
     names: dict[str, Any] = {}
     exec(f"def make({', '.join(known)}):\n{code}\n return __init__", sys.modules[cls.__module__].__dict__, names)  # noqa: S102 - names of fields
     made = names["make"](**known)
