@@ -328,6 +328,12 @@ def test_of_two_requests_the_first_difference_is_told_shortly() -> None:
         assert (first_difference(was, now) == "") == (words == "")
 
 
+async def test_a_typed_answer_that_is_played_has_its_type(tmp_path: Path) -> None:
+    first = await recorded(tmp_path / "c", ['{"result": 3}'], output=int)
+    second = await played(tmp_path / "c", output=int)
+    assert [first.output, second.output] == [3, 3]
+
+
 async def test_a_reply_that_is_read_otherwise_is_told(tmp_path: Path) -> None:
     script = ["Thought: x\nAction: exam_score\nAction Input: {'name': 'Bob'}", "Final Answer: 81"]
     how: dict[str, Any] = {"call_mode": "text"}
@@ -342,7 +348,7 @@ async def test_other_tasks_more_runs_other_models_and_no_file_are_told(tmp_path:
     await recorded(path)
     with pytest.raises(Miss, match="And Carol"), Cassette(path) as cassette:  # noqa: PT012  # what is raised at its end
         agent = cassette.agent(MODEL, [exam_score])
-        with pytest.raises(Miss, match=r"no \(further\) run of the task “And Carol\?”; there are the run of “What is"):
+        with pytest.raises(Miss, match=r"no \(further\) run of the task “And Carol\?”; it holds the run of “What is"):
             await agent.run("And Carol?")
         run = await agent.run(TASK)
         with pytest.raises(Miss, match=r"no \(further\) run of the task “What is the sum"):

@@ -229,4 +229,4 @@ class _PlayedAgent(Agent):
         await run.append(first, heard=words)
         hands = PlayedHands(self._cast, {}, run, RunServices({}), watch, stream)
         hands.announced(first)
-        return Run.of(await drive(run, hands, fold(first, state)))
+        return Run.of(await drive(run, hands, fold(first, state)), read=self._shape)

@@ -17,13 +17,20 @@ from surefoot.types.ports import Model
 Scripted = str | Mapping[str, Any] | ModelMessage | ModelError  # Any: JSON
 """One entry of a script: a text, a JSON object as text, a whole reply, or the error that the request ends in."""
 
+_ENTRY = "a text, a JSON object, a ModelMessage or a ModelError"
+
 NATIVE_FIRST: tuple[CallMode, ...] = ("native", "schema", "text")
 
 
 def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "") -> ModelMessage:
     """A reply with native calls: (tool, arguments) each, with ids that repeat from reply to reply."""
-    if any(isinstance(one, str) for one in wanted):
-        raise UsageError('calls: give each call in parentheses of its own, as in calls(("look_up", {"name": "Ann"}))')
+    for one in cast("tuple[object, ...]", wanted):
+        match one:
+            case (str(), Mapping() | str()):
+                pass
+            case _:
+                told = 'give each call in parentheses of its own, as in calls(("look_up", {"name": "Ann"}))'
+                raise UsageError(f"calls: {told}")
     made = tuple(NativeCall(f"call_{at}", name, arguments) for at, (name, arguments) in enumerate(wanted))
     return ModelMessage("assistant", text, made, finish_reason="tool_calls")
 
@@ -44,6 +51,10 @@ class FunctionModel:
         modes: tuple[CallMode, ...] = NATIVE_FIRST,
         traits: Mapping[str, str] | None = None,
     ) -> None:
+        if not callable(reply):  # pyright: ignore[reportUnnecessaryComparison]  # misuse is told
+            raise ConfigError("reply", reply, "give a function of the request")
+        if isinstance(modes, str) or not set(modes) <= {*NATIVE_FIRST}:  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
+            raise ConfigError("modes", modes, f"give some of {NATIVE_FIRST}")
         self._reply = reply
         self.name = name
         self.modes = modes
@@ -59,6 +70,9 @@ class FunctionModel:
             raise reply
         if isinstance(reply, Mapping):
             reply = json_text(reply)
+        if not isinstance(reply, str | ModelMessage):  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
+            told = f"the function of the test model gave a {type(reply).__name__}; return {_ENTRY}"
+            raise ModelError(told, kind="bad_request")
         message = ModelMessage("assistant", reply) if isinstance(reply, str) else reply
         if emit is not None:
             for word in message.content.split(" "):
@@ -83,6 +97,9 @@ class ScriptedModel(FunctionModel):
         if isinstance(script, str):
             raise ConfigError("script", script, "give a list of replies")
         left = list(script)
+        for one in left:
+            if not isinstance(one, str | Mapping | ModelMessage | ModelError):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+                raise ConfigError("script", one, f"make each reply {_ENTRY}")
 
         async def reply(_request: ModelRequest) -> Scripted:
             if not left:
@@ -106,6 +123,8 @@ class ChaosModel:
     """
 
     def __init__(self, model: Model, *, share: float = 0.3, seed: int = 0) -> None:
+        if not 0 <= share <= 1:
+            raise ConfigError("share", share, "give a number from 0 to 1")
         self._model = model
         self.name = model.name
         self.modes = model.modes

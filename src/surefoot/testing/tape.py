@@ -123,7 +123,7 @@ class PlayedStore(CheckedJournal):
         of_task = [tape for tape in tapes if not tape.is_taken and _started(tape).task == started.task]
         if not of_task:
             held = ", ".join(dict.fromkeys(map(_title, tapes)))
-            raise self.miss(f"no (further) run of the task {_short(started.task)}; there are {held}")
+            raise self.miss(f"no (further) run of the task {_short(started.task)}; it holds {held or 'none'}")
         tape = next((tape for tape in of_task if _played_by(_started(tape)) == _played_by(started)), None)
         if tape is None:
             was = _played_by(_started(of_task[0]))

@@ -37,7 +37,7 @@ def plain(value: object) -> object:
         return sorted(cast("frozenset[object]", value), key=str)
     if isinstance(value, Mapping):
         return dict(cast("Mapping[object, object]", value))
-    raise TypeError(f"a {type(value).__name__} is not a JSON value")
+    raise TypeError(f"a value of type {type(value).__name__!r} is not JSON")
 
 
 def shared_of(schema: Mapping[str, object]) -> dict[str, object]:
