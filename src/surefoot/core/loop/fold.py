@@ -5,7 +5,7 @@ In parts it gives what it gives in one go. Source of the rules: spec/react.md, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import assert_never
@@ -46,29 +46,32 @@ def fold(given: Iterable[events.Event], start: State = EMPTY) -> State:
 
 
 def _apply(state: State, event: events.Event) -> State:
-    state = changed(state, seen=state.seen + 1, elapsed_s=max(state.elapsed_s, getattr(event, "elapsed_s", 0.0)))
-    match event:
+    also = {"seen": state.seen + 1, "elapsed_s": max(state.elapsed_s, getattr(event, "elapsed_s", 0.0))}
+    match event:  # those of every step count together with what they change
         case events.ModelReplied():
-            return _replied(state, event)
+            return _replied(state, event, also)
         case events.CallJudged():
-            return _judged(state, event)
+            return _judged(state, event, also)
         case events.CallStarted(call_id, attempt):
             call = state.call(call_id)
             origin = (call.origin if call else "") or state.run_id
-            state = _with_call(state, call_id, attempts=attempt, doubt="", origin=origin)
+            state = _with_call(state, call_id, also, attempts=attempt, doubt="", origin=origin)
             return ledger.with_start(state, call_id) if state.gate is not None else state
         case events.CallEnded(inner=inner):
             state = ledger.with_inner(state, event.call_id, inner) if inner is not None else state
-            return _with_result(state, event.call_id, event.result)
+            return _with_result(state, event.call_id, event.result, also)
+        case _:
+            state = changed(state, **also)
+    match event:
         case events.RunEnded(ending):
             return changed(state, ending=ending)
         case events.IntentAnchored() | events.ValuesEndorsed():
             return ledger.hear(state, event)
         case CallPaused(call_id, inner):
-            return _with_call(ledger.with_inner(state, call_id, inner), call_id)
+            return ledger.with_inner(state, call_id, inner)
         case events.CallReused(call_id, known_id):
             result = repeats.result_of(state, call_id, known_id)
-            told = _with_call(state, call_id, known=known_id, decision=Allow(), result=result)
+            told = _with_call(state, call_id, {}, known=known_id, decision=Allow(), result=result)
             return repeats.having_told(told, call_id)
         case events.RunStarted():
             return _started(state, event)
@@ -198,7 +201,7 @@ def _conventions(state: State, event: events.ConventionsRead) -> State:
     return state.with_turn(conventions=message)
 
 
-def _replied(state: State, event: events.ModelReplied) -> State:
+def _replied(state: State, event: events.ModelReplied, also: Mapping[str, object]) -> State:
     outcome = outcome_of(state, event)
     calls, ids = calls_of(state, event)
     speaker = state.speakers[event.role]
@@ -220,11 +223,12 @@ def _replied(state: State, event: events.ModelReplied) -> State:
         requests=state.requests + event.requests,
         calls_made=state.calls_made + len(event.parsed.calls),
         failure=None,
+        **also,
     )
     return repeats.with_reply(state, turn)
 
 
-def _judged(state: State, event: events.CallJudged) -> State:
+def _judged(state: State, event: events.CallJudged, also: Mapping[str, object]) -> State:
     decision = event.decision
     changes: dict[str, object] = {"decision": decision, "rule": event.rule}
     if event.grounds.digest:
@@ -243,7 +247,7 @@ def _judged(state: State, event: events.CallJudged) -> State:
             pass
         case _:
             assert_never(decision)
-    state = _with_call(state, event.call_id, **changes)
+    state = _with_call(state, event.call_id, also, **changes)
     state = ledger.with_verdict(state, event) if state.gate is not None else state
     return repeats.answered(state, event.call_id, is_refused=isinstance(decision, Deny)) if event.by else state
 
@@ -253,39 +257,41 @@ def _settle(state: State, event: events.DoubtSettled) -> State:
     match event.outcome:
         case "done":
             result = event.result or ToolResult(f"done, as {event.by} says", source=event.by, trust="trusted")
-            return _with_result(state, event.call_id, result)
+            return _with_result(state, event.call_id, result, {})
         case "abandoned":
             told = f"given up by {event.by}: nobody knows whether it took effect"
             result = ToolResult(told, source=event.by, trust="trusted", kind="error", error="external:abandoned")
-            return _with_result(state, event.call_id, result)
+            return _with_result(state, event.call_id, result, {})
         case "not_done":
             # a probe that says no again and again is not believed for ever
             is_doubtful = event.by == PROBE and call is not None and call.attempts >= MOST_ATTEMPTS
-            return _with_call(state, event.call_id, doubt="unknown" if is_doubtful else "not_done")
+            return _with_call(state, event.call_id, {}, doubt="unknown" if is_doubtful else "not_done")
         case "unknown":
-            return _with_call(state, event.call_id, doubt="unknown")
+            return _with_call(state, event.call_id, {}, doubt="unknown")
         case _:
             assert_never(event.outcome)
 
 
-def _with_result(state: State, call_id: str, result: ToolResult) -> State:
+def _with_result(state: State, call_id: str, result: ToolResult, also: Mapping[str, object]) -> State:
     """The call has had its effect: it has a result, and what was known before may have changed."""
-    state = _with_call(state, call_id, result=result)
-    state = ledger.with_answer(state, call_id) if state.gate is not None else state
     call = next((c for c in state.calls if c.id == call_id), None)
     if call is None or state.turn is None or state.turn.role == PREFETCH:
-        return state
-    known = repeats.known_after(state.known, call)
-    state = repeats.with_result(state, call, result)
-    return changed(state, known=known, has_cut_result=state.has_cut_result or result.blob is not None)
+        state = _with_call(state, call_id, also, result=result)
+        return ledger.with_answer(state, call_id) if state.gate is not None else state
+    known = repeats.known_after(state.known, call, result)
+    is_cut = state.has_cut_result or result.blob is not None
+    state = _with_call(state, call_id, {**also, "known": known, "has_cut_result": is_cut}, result=result)
+    state = ledger.with_answer(state, call_id) if state.gate is not None else state
+    return repeats.with_result(state, call, result)
 
 
-def _with_call(state: State, call_id: str, /, **changes: object) -> State:
+def _with_call(state: State, call_id: str, also: Mapping[str, object], /, **changes: object) -> State:
+    """The state with the call changed, if it is of the newest turn, and with what changes in the state itself."""
     turn = state.turn
     if turn is None:
-        return state
+        return changed(state, **also)
     calls = tuple([changed(call, **changes) if call.id == call_id else call for call in turn.calls])
-    state = changed(state, turn=changed(turn, calls=calls, _memo={}))
+    state = changed(state, turn=changed(turn, calls=calls, _memo={}), **also)
     is_settled = "result" in changes and turn.role != PREFETCH and not state.open_calls
     return repeats.with_settled(state) if is_settled else state
 

@@ -41,13 +41,13 @@ def call_fingerprint(name: str, arguments: Mapping[str, object], spec: ToolSpec 
 NOTHING_KNOWN = Lookup[str, Known]()
 
 
-def known_after(known: Lookup[str, Known], call: Call) -> Lookup[str, Known]:
+def known_after(known: Lookup[str, Known], call: Call, result: ToolResult) -> Lookup[str, Known]:
     """What is still known after a call has ended. One with an effect may have changed whatever was known before.
 
     A failure may be tried again once; when it comes back word for word, it is known too.
     """
-    result, spec = call.result, call.spec
-    if spec is None or result is None:
+    spec = call.spec
+    if spec is None:
         return known
     kept = NOTHING_KNOWN if call.has_effect else known
     if spec.polling or (result.infrastructure and result.kind != "in_doubt"):
