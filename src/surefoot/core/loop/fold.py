@@ -29,7 +29,6 @@ from surefoot.types.guard_events import JudgementMade, OfTree, PerceptionSanitis
 from surefoot.types.inner import CallPaused
 from surefoot.types.knowledge import ROOT
 from surefoot.types.messages import ModelMessage
-from surefoot.types.moves import Think
 from surefoot.types.outcomes import Allow, Ask, Deny
 from surefoot.types.plan_events import OfPlan, OfStep
 from surefoot.types.reply import Parsed
@@ -205,7 +204,7 @@ def _replied(state: State, event: events.ModelReplied, also: Mapping[str, object
     outcome = outcome_of(state, event)
     calls, ids = calls_of(state, event)
     speaker = state.speakers[event.role]
-    fit = fit_of(state, Think(event.step, event.role, event.want))
+    fit = fit_of(state, event.role, event.want)
     told = guidance(state) if state.plan or state.gate else ""
     step = state.running_step
     speakers = {**state.speakers, event.role: after_reply(speaker, event, outcome, fit)}

@@ -121,13 +121,13 @@ def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves
     if not waiting and not interrupted:
         return ()  # all of them run
     again = [c for c in interrupted if c.may_run_again] if interrupted else []
-    if decided := again + [c for c in waiting if c.decision is not None]:
-        named = {c.name: c.id for c in reversed(decided)} if state.gate is None else {}  # the profile asks for no more
-        checks = (judge.profile,) if state.gate is None else (judge.profile, judge.digest_mismatch, judge.refused_since)
-        for call in decided:
-            for check in checks if named.get(call.name, call.id) == call.id else ():
-                if (refusal := check(state, call)) is not ALLOWED:
-                    return (_judged(state, call.id, refusal, check.__name__),)
+    offered = tools_now(state)
+    for call in again + [c for c in waiting if c.decision is not None]:
+        if state.gate is None and offered.get(call.name) is not None:
+            continue  # no gate asks for more
+        for check in (judge.profile, judge.digest_mismatch, judge.refused_since):
+            if (refusal := check(state, call)) is not ALLOWED:
+                return (_judged(state, call.id, refusal, check.__name__),)
     if again:
         return tuple(moves.Act(c.id) for c in again)
     if interrupted:
@@ -151,7 +151,7 @@ def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves
         most, fetching = state.config.max_concurrent_tools, state.config.pre_hydration
         if fetching is not None and state.turn is not None and state.turn.role == PREFETCH:
             most = fetching.max_concurrency
-        return tuple([moves.Act(c.id) for c in begins][: max(0, most - running)])
+        return tuple([moves.Act(c.id) for c in begins[: max(0, most - running)]])
     if running or not isinstance(waiting[0].decision, Allow):  # as soon as one has an effect, all go one after another
         return ()
     return (moves.Act(waiting[0].id),)
@@ -212,22 +212,20 @@ def standing(state: State) -> Literal["approval", "in_doubt", ""]:
 
 def _verdict(state: State, call: Call) -> moves.Record | moves.Ask:
     """A call whose result is known gets it (`core/state/repeats.py`), unless it is refused anyway."""
-    if state.turn is not None and state.turn.role == PREFETCH:
-        decision, rule, grounds = judge.judge(state, call)  # nobody is asked before a run has begun
+    decision, rule, grounds = judge.judge(state, call)
+    if state.turn is not None and state.turn.role == PREFETCH:  # nobody is asked before a run has begun
         return _judged(state, call.id, Deny(NEEDS_APPROVAL) if isinstance(decision, Ask) else decision, rule, grounds)
-    if judge.reasoning_step(state, call) is not ALLOWED:
-        return _judged(state, call.id, *judge.judge(state, call))
+    if rule == judge.REASONING_STEP:
+        return _judged(state, call.id, decision, rule, grounds)
     if (sign := judge.stuck(state, call)) is not ALLOWED:
-        decision, rule, grounds = judge.judge(state, call)
-        if isinstance(decision, Deny):
-            return _judged(state, call.id, decision, rule, grounds)
-        return _judged(state, call.id, sign, RULE)
+        is_refused = isinstance(decision, Deny)
+        return _judged(state, call.id, decision, rule, grounds) if is_refused else _judged(state, call.id, sign, RULE)
     known = answered_by(state, call)
     if known and judge.failed_before(state, call) is ALLOWED and tools_now(state).get(call.name) is not None:
         return moves.Record((CallReused(call.id, known),))
     if state.gate is not None and judge.is_unheard(state, call):
         return moves.Ask("judge", call.id)
-    return _judged(state, call.id, *judge.judge(state, call))
+    return _judged(state, call.id, decision, rule, grounds)
 
 
 def announce(move: moves.Move, state: State) -> tuple[Event, ...]:
@@ -238,11 +236,11 @@ def announce(move: moves.Move, state: State) -> tuple[Event, ...]:
             return (CallStarted(call_id, attempt=(call.attempts if call else 0) + 1),)
         case moves.Record(events):
             return events
+        case moves.Think() | moves.Probe() | moves.Find() | moves.Hydrate() | moves.ReadConventions() | moves.Ask():
+            return ()
         case moves.Within(step_id, _, inner):
             child = state.planning.children.get(step_id) if state.planning is not None else None
             return () if child is None else tuple(in_step(child, event) for event in announce(inner, child))
-        case moves.Think() | moves.Probe() | moves.Find() | moves.Hydrate() | moves.ReadConventions() | moves.Ask():
-            return ()
         case moves.Shortlist() | moves.Wait() | moves.Evaluate():
             return ()
         case _:

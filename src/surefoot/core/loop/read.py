@@ -232,7 +232,7 @@ def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
     if think.want == "isolated":
         return read_isolated(message)
     form = form_in(state, state.speakers[think.role].mode)
-    tools = offered_now(state, think, fit_of(state, think))
+    tools = offered_now(state, think, fit_of(state, think.role, think.want))
     # a tool that the profile hides is read like any other: the gate refuses it by name
     if think.want == "reasoning" or (tools.tools and len(tools_now(state).tools) < len(state.tools.tools)):
         tools = state.tools

@@ -33,7 +33,7 @@ from surefoot.core.view.turns import (
     turn_messages,
     value_for_planner,
 )
-from surefoot.types.events import ModelFailed
+from surefoot.types.events import ModelFailed, Want
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Think
 
@@ -187,14 +187,14 @@ def request(state: State, think: Think, **sent: Any) -> ModelRequest:
     if think.want == "isolated":
         return replace(isolated_request(state) if state.current_step_is_reasoning else words_request(state), **sent)
     schema = _instructions(state) if think.role == THINKER else None
-    return composed(state, think, _SHOWN[think.role](state), fit_of(state, think), schema, **sent)
+    return composed(state, think, _SHOWN[think.role](state), fit_of(state, think.role, think.want), schema, **sent)
 
 
-def fit_of(state: State, think: Think) -> Fit:
+def fit_of(state: State, role: str, want: Want) -> Fit:
     """How much of the turns a role is shown in its next request; the same for the same state."""
-    if window_of(state, think.role) is None:
-        return state.speakers[think.role].fit
-    return fit_for(state, think, _SHOWN[think.role](state), droppable(state, think.role))
+    if window_of(state, role) is None:
+        return state.speakers[role].fit
+    return fit_for(state, Think(state.steps + 1, role, want), _SHOWN[role](state), droppable(state, role))
 
 
 def fit_overflown(state: State, event: ModelFailed) -> Fit:
@@ -206,7 +206,7 @@ def fit_overflown(state: State, event: ModelFailed) -> Fit:
         dropped = fit.dropped + max(1, (state.steps - fit.dropped) // 4)  # so that two tries make real room
         return replace(fit, dropped=max(fit.dropped, min(droppable(state, event.role), dropped)), counted=0, turns=0)
     before = _with_fit(state, event.role, replace(fit, limit=speaker.fit.limit or 10**12))
-    sent = fit_of(before, Think(state.steps + 1, event.role, event.want)).request
+    sent = fit_of(before, event.role, event.want).request
     return replace(fit, stretch=max(fit.stretch, window / sent))
 
 
