@@ -11,9 +11,11 @@ import dataclasses
 import sys
 from dataclasses import FrozenInstanceError, field, fields, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-__all__ = ["dataclass", "field", "fields", "replace"]
+__all__ = ["dataclass", "field", "fields", "kept", "replace"]
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +31,18 @@ else:
             return _frozen(dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls), slots)
 
         return decorate
+
+
+class kept(Generic[T]):  # noqa: N801  # a decorator, named as one
+    """A property of a record without slots that is made once: `cached_property` without its lock (Python 3.11)."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __get__(self, record: Any, of: object = None) -> T:
+        made = record.__dict__[self._make.__name__] = self._make(record)
+        return made
 
 
 def _frozen(cls: Any, slots: bool) -> type:

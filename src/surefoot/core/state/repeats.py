@@ -202,13 +202,16 @@ def with_settled(state: State) -> State:
         return state  # it is over with its one call
     asked = [call for call in made.calls if call.fault is None]
     blocked = [call for call in asked if call.rule == RULE]
-    for step_id in map(step_of, blocked):
+    for call in blocked:
+        step_id = step_of(call)
         state = _decided(state, step_id, *denied(state.tried, config, step_id, number=state.seen - 1))
-    ended = [(call, call.result) for call in asked if call.result is not None]
-    if any(result.infrastructure for _, result in ended):
-        return _not_silent(state) if state.trail.silent else state
+    calls: list[trail.SeenCall] = []
+    for call in asked:
+        if call.result is not None and call.result.infrastructure:
+            return _not_silent(state) if state.trail.silent else state
+        if call.result is not None:
+            calls.append(_trail_entry(call, call.result))
     is_blocked = bool(blocked) and all(isinstance(call.decision, Deny) for call in asked)
-    calls = [_trail_entry(*one) for one in ended]
     return _traced(state, (trail.blocked if is_blocked else trail.turn)(state.trail, config, calls, state.seen - 1))
 
 

@@ -106,10 +106,13 @@ class Trail:
 NO_TRAIL = Trail()
 
 
-def call_digest(name: str, arguments: object) -> bytes:
-    """What makes two calls the same, whatever the order of keys, the form of accents, and `1` or `1.0`."""
+def call_digest(name: str, arguments: object, text: str = "") -> bytes:
+    """What makes two calls the same, whatever the order of keys, the form of accents, and `1` or `1.0`.
+
+    `text` is the two as JSON with sorted keys, where that is known.
+    """
     try:
-        text = json_text([name, arguments], sort_keys=True)
+        text = text or json_text([name, arguments], sort_keys=True)
     except TypeError:  # mappings of other kinds
         text = ""
     if not text or _FORMS.search(text):
@@ -156,15 +159,15 @@ def turn(trail: Trail, config: StepIterationConfig, calls: Sequence[SeenCall], n
     if not calls:
         return replace(trail, silent=())
     distinct: list[SeenCall] = []
-    for call in sorted(calls, key=lambda call: call.asked):
+    for call in sorted(calls, key=_ASKED):
         if not distinct or not call.is_same(distinct[-1]):
             distinct.append(call)
-    return add(trail, config, Entry(proposal(call.asked for call in distinct), tuple(distinct), number))
+    return add(trail, config, Entry(proposal(map(_ASKED, distinct)), tuple(distinct), number))
 
 
 def blocked(trail: Trail, config: StepIterationConfig, calls: Sequence[SeenCall], number: int = 0) -> Trail:
     """The trail after a turn all of which was denied: when it would continue a block, it counts as that repeat."""
-    signs = _continued(trail, config, proposal(call.asked for call in calls))
+    signs = _continued(trail, config, proposal(map(_ASKED, calls)))
     return _again(trail, config, signs, number) or turn(trail, config, calls, number)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Literal, TypeVar
 
 from surefoot.core.state.lookup import History
 from surefoot.core.state.trail import call_digest
 from surefoot.core.state.window import NO_FIT, Fit, message_tokens
 from surefoot.core.text import json_text
-from surefoot.types.dataclass import dataclass, field
+from surefoot.types.dataclass import dataclass, field, kept
 from surefoot.types.events import Want
 from surefoot.types.inner import InnerQuestion, InnerRun
 from surefoot.types.messages import CallMode, ModelMessage, Usage
@@ -108,15 +107,15 @@ class Call:
 
         return tuple(map(as_call, self.inner.waiting)) if self.inner is not None and self.is_open else ()
 
-    @cached_property
+    @kept
     def key(self) -> str:
         """What makes two calls the same: the tool, and the arguments whatever their order. `changed` keeps it."""
-        return f"{self.name}\0{json_text(self.arguments, sort_keys=True)}"
+        return json_text([self.name, self.arguments], sort_keys=True)
 
-    @cached_property
+    @kept
     def trail_key(self) -> bytes:
         """The same for the trail, where the form of accents and numbers does not matter either; it is kept, too."""
-        return call_digest(self.name, self.arguments)
+        return call_digest(self.name, self.arguments, self.key)
 
     @property
     def has_effect(self) -> bool:
@@ -138,7 +137,7 @@ class Rendered:
 
     messages: Sequence[ModelMessage]
 
-    @cached_property
+    @kept
     def tokens(self) -> int:
         """How many tokens that is by estimate; asked only where a window is known."""
         return sum(map(message_tokens, self.messages))
