@@ -144,6 +144,36 @@ class TestSignatures:
         with pytest.raises(UsageError, match="stream"):
             tool(stream)
 
+    async def test_a_stream_that_was_not_seen_is_told_as_one_and_not_by_its_address(self, call: Call) -> None:
+        def kept(fn: Callable[..., object]) -> Callable[..., object]:
+            @functools.wraps(fn)
+            def inner() -> object:
+                return fn()
+
+            return inner
+
+        def stream() -> Any:  # Any: it is never run
+            yield 1
+
+        async def later() -> Any:  # Any: the same
+            yield 1
+
+        for each_of in (stream, later):
+            result = await call(tool(kept(each_of)))
+            assert (result.kind, result.error) == ("error", "tool:stream")
+            assert result.content.startswith(f"nothing was run: {each_of.__name__} gives a stream, but a call has one")
+        result = await call(tool(kept(lambda: (one for one in [1])), name="lazy"))
+        assert (result.kind, "items were not read" in result.content) == ("ok", True)
+
+    def test_the_parameter_whose_type_has_no_schema_is_the_one_that_is_named(self) -> None:
+        @tool
+        def two(day: date, then: Callable[[int], int]) -> None: ...
+
+        with pytest.raises(
+            UsageError, match=r"tool 'two', parameter 'then': its type .*Callable\[\[int\], int\] has no"
+        ):
+            _ = two.spec
+
     @pytest.mark.parametrize("annotation", ["Nowhere", threading.Lock, Callable[[int], int]])
     def test_a_type_that_is_unknown_or_without_schema_names_tool_and_parameter(self, annotation: object) -> None:
         def lost(x: int) -> None: ...

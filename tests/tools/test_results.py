@@ -72,6 +72,8 @@ class Unfair(BaseModel):
     (Model(name="x", day=date(2024, 1, 2)), '{"name":"x","day":"2024-01-02"}'),
     ([Model(name="x", day=date(2024, 1, 2))], '[{"name":"x","day":"2024-01-02"}]'), (Colour.RED, "red"),
     (date(2024, 1, 2), "2024-01-02"), (Decimal("0.10"), "0.10"), (PurePosixPath("a/b"), "a/b"),
+    (10**4500, "(an integer of 14,949 bits)"), ({"n": [10**4500]}, '{"n":["(an integer of 14,949 bits)"]}'),
+    (b"\0", "(1 byte of binary data)"),
     (b"\0\1", "(2 bytes of binary data)"), ({"data": b"123"}, '{"data":"(3 bytes of binary data)"}'),
     (Silent(), "<Silent>"), ([Silent()], '["<Silent>"]'), (int, "int"), ("\ud800x", "\ufffdx"),
     (["\ud800"], '["\ufffd"]'),

@@ -315,6 +315,12 @@ def _rendered(value: object) -> ToolResult:
         if found := [one for one in items if isinstance(one, Attachment)]:
             texts = (text_of(one) for one in items if not isinstance(one, Attachment))
             return with_files("\n".join(texts), found)
+    if isinstance(value, types.GeneratorType | types.AsyncGeneratorType):
+        body = cast("types.GeneratorType[object, object, object]", value)  # both have a name
+        if body.__name__ == "<genexpr>":  # made by a function that has run
+            return ToolResult("(the call was made, but it returned a generator, whose items were not read)")
+        told = f"nothing was run: {body.__name__} gives a stream, but a call has one result; it has to return a list"
+        return ToolResult(told, "error", error="tool:stream")
     text = text_of(cast("object", value))
     return ToolResult(text, structured=value is not None and not isinstance(value, (str, bytes)))
 

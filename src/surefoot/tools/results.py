@@ -31,6 +31,7 @@ from surefoot.types.attachments import Attachment, files_in
 from surefoot.types.tools import ToolResult
 
 _DEEPEST = 100  # containers inside containers that are still written; what lies deeper is named only
+_LONGEST = 14_000  # bits of an integer that is written out; Python refuses to write one of more than 4,300 digits
 
 Schema = dict[str, object]
 
@@ -76,6 +77,8 @@ def text_of(value: object) -> str:
             return ""
         case float() if not math.isfinite(value):
             return _word(value)
+        case int() if value.bit_length() > _LONGEST:
+            return _too_long(value)
         case bytes() | bytearray() | memoryview():
             return _described(cast("bytes", value))  # all three have a size in bytes
         case _:
@@ -138,6 +141,10 @@ def _word(value: float) -> _Word:
     return _Word("NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity")
 
 
+def _too_long(value: int) -> str:
+    return f"(an integer of {value.bit_length():,} bits)"
+
+
 def _has_word(plain: object) -> bool:
     if isinstance(plain, dict):
         return any(map(_has_word, cast("dict[str, object]", plain).values()))
@@ -175,7 +182,8 @@ def _name(value: object) -> str:
 
 
 def _described(value: bytes) -> str:
-    return f"({memoryview(value).nbytes} bytes of binary data)"
+    size = memoryview(value).nbytes
+    return f"({size} byte{'s' if size != 1 else ''} of binary data)"
 
 
 def _storable(text: str) -> str:
@@ -192,6 +200,8 @@ def _plain(value: object, above: tuple[int, ...]) -> object:
     """The slow road, for what orjson refuses: large integers, keys that are no text, cycles, great depth."""
     if isinstance(value, Enum):
         value = value.value
+    if isinstance(value, int) and value.bit_length() > _LONGEST:
+        return _too_long(value)
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, str):

@@ -85,7 +85,16 @@ def arguments_of(tool_name: str, parameters: tuple[Parameter, ...], descriptions
             adapters[parameter.name] = adapter
             converters[parameter.name] = _validating(parameter.name, adapter)
         properties[parameter.name] = schema
-    definitions = _fill(tool_name, adapters, properties)
+    try:
+        definitions = _fill(adapters, properties)
+    except Exception as error:  # as above
+        for parameter in parameters:  # one of them is at fault
+            if adapter := adapters.get(parameter.name):
+                try:
+                    adapter.json_schema()
+                except Exception as why:
+                    raise UsageError(_no_schema(tool_name, parameter.name, parameter.annotation, why)) from why
+        raise UsageError(f"tool {tool_name!r}: its types have no JSON Schema together ({error})") from error
     shown = [parameter for parameter in parameters if parameter.name in properties]
     for parameter in shown:
         schema = properties[parameter.name]
@@ -218,19 +227,13 @@ def faults_of(error: ValidationError, *place: str) -> str:
     return "; ".join(": ".join(filter(None, one)) for one in told)
 
 
-def _fill(
-    tool_name: str, adapters: Mapping[str, TypeAdapter[object]], properties: Mapping[str, Schema]
-) -> dict[str, object]:
+def _fill(adapters: Mapping[str, TypeAdapter[object]], properties: Mapping[str, Schema]) -> dict[str, object]:
     """Write pydantic's schemas into `properties`; gives their shared definitions, in which no name means two things."""
     if not adapters:
         return {}
     from pydantic import TypeAdapter  # noqa: PLC0415  # loaded with the adapters
 
-    try:
-        schemas, shared = TypeAdapter.json_schemas([(name, "validation", one) for name, one in adapters.items()])
-    except Exception as error:  # as in `arguments_of`
-        name = next(iter(adapters))
-        raise UsageError(_no_schema(tool_name, ", ".join(adapters), adapters[name], error)) from error
+    schemas, shared = TypeAdapter.json_schemas([(name, "validation", one) for name, one in adapters.items()])
     for (name, _), schema in schemas.items():
         properties[name].update(cast("Schema", untitled(schema)))
     return {key: untitled(value) for key, value in cast("Schema", shared.get("$defs", {})).items()}
