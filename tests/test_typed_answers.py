@@ -203,7 +203,7 @@ async def test_the_answer_of_a_given_plan_has_its_type(mode: CallMode) -> None:
     written: Scripted = step_of(TRIP) if mode == "schema" else dict(TRIP)
     assert (await run_of("Rome.", written, mode=mode, task=task))[0].output == VALUE
     run, _ = await run_of(FunctionModel(lambda _: "Rome.", modes=(mode,)), task=task)
-    assert (run.status, run.reason, run.detail[:13]) == ("failed", "output_schema", "it is no JSON")
+    assert (run.status, run.reason, run.detail[:15]) == ("failed", "output_schema", "it is not valid")
 
 
 @pytest.mark.parametrize(("last", "ending"), [(SHORT, ("failed", "output_schema")), (TRIP, ("completed", ""))])
@@ -282,10 +282,38 @@ def test_what_cannot_work_is_told_before_a_run() -> None:
     model = ScriptedModel(["x"])
     with pytest.raises(UsageError, match="no JSON Schema"):
         Agent(model, output=object())  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]  # the mistake is the case
+    with pytest.raises(UsageError, match='output: not a valid JSON Schema, at properties/x/type: "strnig" is not'):
+        Agent(model, output={"type": "object", "properties": {"x": {"type": "strnig"}}})
     with pytest.raises(UsageError, match="given twice"):
         Agent(model, output=Trip, config=LoopConfig(output_schema=SCHEMA))
     with pytest.raises(UsageError, match="'done' gives the answer"):
         Agent(model, [done], output=Trip)
+
+
+class Node(BaseModel):
+    name: str
+    below: list["Node"] = []
+
+
+@pytest.mark.parametrize("mode", ["native", "schema"])
+async def test_a_type_that_holds_itself_is_an_object_like_any_other(mode: CallMode) -> None:
+    value: dict[str, object] = {"name": "a", "below": [{"name": "b", "below": []}]}
+    said: Scripted = json.dumps(value) if mode == "native" else step_of(value)
+    run, _ = await run_of(said, tools=[distance], mode=mode, output=Node)
+    assert run.output == Node(name="a", below=[Node(name="b")])
+
+
+async def test_a_check_of_the_type_that_breaks_is_named() -> None:
+    class Odd(BaseModel):
+        x: int
+
+        @field_validator("x")
+        @classmethod
+        def known(cls, x: int) -> int:
+            return {1: 2}[x]
+
+    run, _ = await run_of('{"x": 7}', '{"x": 7}', output=Odd)
+    assert (run.reason, run.detail) == ("output_schema", "KeyError: 7")
 
 
 async def test_each_turn_of_a_conversation_has_the_type() -> None:

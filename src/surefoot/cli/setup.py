@@ -285,15 +285,12 @@ def schema_in(path: Path | None) -> Mapping[str, object] | None:
         raise UsageError(f"--schema {path}: {why}") from error
     if not isinstance(schema, dict):
         raise UsageError(f"--schema {path}: a JSON Schema is an object")
-    from jsonschema_rs import ValidationError, meta  # noqa: PLC0415  # loads when it is used
+    from surefoot.runtime.output import schema_fault  # noqa: PLC0415  # loads when it is used
 
-    if "$schema" not in schema:  # another draft than the latest is not looked at
-        try:
-            meta.validate(cast("dict[str, object]", schema))
-        except ValidationError as error:
-            place = "/".join(map(str, error.instance_path)) or "its top"
-            raise UsageError(f"--schema {path}: not a valid JSON Schema, at {place}: {error.message}") from error
-    return cast("Mapping[str, object]", schema)  # the keys of JSON are text
+    found = cast("dict[str, object]", schema)  # the keys of JSON are text
+    if fault := schema_fault(found):
+        raise UsageError(f"--schema {path}: {fault}")
+    return found
 
 
 def loaded(path: Path, option: str, name: str) -> ModuleType:

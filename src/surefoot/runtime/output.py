@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
 import orjson
+from jsonschema_rs import ValidationError, meta
 
-from surefoot.core.text import object_schema, shared_of
+from surefoot.core.text import at, json_text, object_schema, shared_of
 from surefoot.core.view.shape import FINISH, output_text
 from surefoot.tools.schema import faults_of, untitled
 from surefoot.types.config import LoopConfig
@@ -56,7 +57,8 @@ class Shape(Generic[T]):
         try:
             self(answer)
         except Exception as error:  # noqa: BLE001  # the type's own checks may raise anything
-            return str(error) or type(error).__name__
+            named = type(error).__name__
+            return str(error) or named if isinstance(error, ValueError) else f"{named}: {error}".removesuffix(": ")
         return ""
 
 
@@ -65,7 +67,10 @@ def shape_of(output: object) -> Shape[Any] | None:  # Any: of whatever type was 
     if output is None or output is str:
         return None
     if isinstance(output, Mapping):
-        return _shape(cast("Mapping[str, object]", output), json.loads)  # its config checks what it holds
+        given = cast("Mapping[str, object]", output)  # its config checks what it holds
+        if fault := schema_fault(given):
+            raise UsageError(f"output: {fault}")
+        return _shape(given, json.loads)
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  # only typed agents pay for it
 
     try:
@@ -85,6 +90,20 @@ def shape_of(output: object) -> Shape[Any] | None:  # Any: of whatever type was 
     return _shape(_closed(untitled(schema)), value_of)
 
 
+def schema_fault(schema: Mapping[str, object]) -> str:
+    """What is wrong with a JSON Schema as such; "" for a valid one, and for one of an older draft."""
+    if "$schema" in schema:
+        return ""
+    try:
+        meta.validate(json.loads(json_text(schema)))
+    except ValidationError as error:
+        place = "/".join(map(str, error.instance_path)) or "its top"
+        return f"not a valid JSON Schema, at {place}: {error.message}"
+    except (TypeError, ValueError):  # no JSON at all, which its config tells
+        return ""
+    return ""
+
+
 def with_shape(config: LoopConfig, shape: Shape[Any] | None, tools: Mapping[str, Tool]) -> LoopConfig:  # Any: as above
     """The configuration of runs that answer in this shape. Raises `UsageError` for what leaves two ways to answer."""
     if shape is None:
@@ -102,6 +121,10 @@ def _shape(schema: Mapping[str, object], value_of: Callable[[bytes], T]) -> Shap
     if moved != schema:
         own = {key: value for key, value in moved.items() if key not in shared_of(moved)}
         schema = {**moved, "$defs": {**moved.get("$defs", {}), _WHOLE: own}}
+    root = at(schema, "$defs", str(schema.get("$ref", "")).removeprefix(_DEFINED[0]))
+    if isinstance(root, Mapping):  # of a type that holds itself
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = {**cast("Mapping[str, object]", root), **rest}
     if schema.get("type") == "object":
         return Shape(schema, is_wrapped=False, value_of=value_of)
     shared = shared_of(schema)

@@ -38,11 +38,11 @@ def shape_faults(answer: str, schema: Mapping[str, object]) -> str:
         orjson.loads(text)  # takes no `NaN`
         value: object = json.loads(text)  # takes whole numbers of any size
     except (ValueError, RecursionError) as error:
-        return f"it is no JSON: {error}"
+        return f"it is not valid JSON: {error}"
     checked = validate_value(value, schema)
     told = [(fault.path, fault.message) for fault in checked.errors]
     told += [(path, "has another JSON type") for path in checked.coerced]
-    faults = [f"{path.removeprefix('result').lstrip('.') or 'it'}: {message}" for path, message in told]
+    faults = [f"{path.removeprefix('result').lstrip('.') or 'the output'}: {message}" for path, message in told]
     return "; ".join(faults[:MOST_TOLD])
 
 
