@@ -178,7 +178,7 @@ class Turn:
         return made
 
     def keep_until(self, form: str, messages: History[ModelMessage]) -> None:
-        """Keep the messages up to the end of this turn, until a later one takes them over (`take_until`)."""
+        """Keep the messages up to this turn, until a later one takes them over (`take_until`)."""
         self._memo[f"until:{form}"] = Rendered(messages)
 
     def take_until(self, form: str) -> History[ModelMessage] | None:

@@ -156,7 +156,7 @@ def composed(
     for at in range(fit.dropped, folded):
         messages += show(at, fit.level(at)).messages
     if folded < steps:
-        for part in _settled_messages(state, f"{think.role}:{form}:{folded}", show, range(folded, steps - 1)).parts:
+        for part in _settled_messages(state, f"{think.role}:{form}:{folded}", show, folded).parts:
             messages += part
         messages += show(steps - 1, 0).messages  # the newest may still be shown differently
     messages += said_before(state, think.role, steps + 1)
@@ -188,16 +188,20 @@ def composed(
     return ModelRequest(system, tuple(messages), mode, tools=offered, schema=schema, bare=bare, **sent)
 
 
-def _settled_messages(state: State, form: str, show: Show, places: range) -> History[ModelMessage]:
-    """The messages of settled turns, shown whole. They are kept with the last of them, so only what is new is added."""
-    made, since = None, places.stop
-    while since > places.start and (made := state.done[since - 1].take_until(form)) is None:
-        since -= 1
+def _settled_messages(state: State, form: str, show: Show, start: int) -> History[ModelMessage]:
+    """The messages of the turns from `start` to before the newest, shown whole.
+
+    They are kept with the newest, to which a later one comes for them, so only what is new is added.
+    """
+    newest = at = state.steps - 1
+    turn = last = state.turn or state.done[newest]
+    while (made := turn.take_until(form)) is None and at > start:
+        at -= 1
+        turn = state.done[at]
     made = made or History[ModelMessage]()
-    for at in range(since, places.stop):
-        made = made.plus(*show(at, 0).messages)
-    if places:
-        state.done[places[-1]].keep_until(form, made)
+    for place in range(at, newest):
+        made = made.plus(*show(place, 0).messages)
+    last.keep_until(form, made)
     return made
 
 
