@@ -49,3 +49,6 @@ class Usage:
     def total_tokens(self) -> int:
         """Input and output together; the other tokens are parts of these."""
         return self.input_tokens + self.output_tokens
+
+
+NO_USAGE = Usage()

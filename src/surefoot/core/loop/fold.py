@@ -207,7 +207,8 @@ def _replied(state: State, event: events.ModelReplied, also: Mapping[str, object
     fit = fit_of(state, event.role, event.want)
     told = guidance(state) if state.plan or state.gate else ""
     step = state.running_step
-    speakers = {**state.speakers, event.role: after_reply(speaker, event, outcome, fit)}
+    spoken = after_reply(speaker, event, outcome, fit)
+    speakers = {**state.speakers, event.role: spoken}
     left = rounds_to_tell(changed(state, speakers=speakers), event.role) if state.reasoner in ROUNDED else 0
     step_id = step.step_id if step is not None else ""
     said = (event.step, event.message, event.parsed, event.mode, event.want, event.role)
@@ -218,7 +219,9 @@ def _replied(state: State, event: events.ModelReplied, also: Mapping[str, object
         turn=turn,
         speakers=speakers,
         wire_ids=state.wire_ids.plus(ids),
-        usage=state.usage + event.message.usage,
+        usage=spoken.usage
+        if state.usage is speaker.usage
+        else state.usage + event.message.usage,  # of one who is alone
         requests=state.requests + event.requests,
         calls_made=state.calls_made + len(event.parsed.calls),
         failure=None,

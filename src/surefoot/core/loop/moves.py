@@ -57,6 +57,7 @@ from surefoot.types.prehydration import NEEDS_APPROVAL
 from surefoot.types.progress import LimitAction
 
 NONE_UNDER_WAY: frozenset[moves.Move] = frozenset()
+_OF_CALLS = (moves.Act, moves.Probe)
 
 
 def next_moves(state: State, under_way: frozenset[moves.Move] = NONE_UNDER_WAY) -> tuple[moves.Move, ...]:
@@ -112,7 +113,7 @@ def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves
     """What to start now while calls are open: the rows from the second to that of questions."""
     waiting: list[Call] = []
     interrupted: list[Call] = []  # started, and nobody runs them: the process died in between
-    ours = {move.call_id for move in under_way if isinstance(move, moves.Act | moves.Probe)} if under_way else ()
+    ours = {move.call_id for move in under_way if isinstance(move, _OF_CALLS)} if under_way else ()
     for call in still_open:
         if not call.attempts or call.doubt == "not_done":
             waiting.append(call)
@@ -170,9 +171,10 @@ def _when_stuck(state: State) -> moves.Move:
 
 def _handed_off(state: State) -> moves.Record | None:
     """The end of a run that has handed its task off to another agent, which has answered. No step of a plan does."""
-    if state.turn is None or state.plan is not None or state.planning is not None:
+    turn = state.turn
+    if turn is None or state.plan is not None or state.planning is not None:
         return None
-    for call in state.calls:
+    for call in turn.calls:
         if call.spec is not None and call.spec.delegates == "hand_off" and call.result and not call.result.is_error:
             answer, why = call.result.content, call.result.error
             return moves.Record((RunEnded(CompletedPartial(answer, why) if why else Completed(answer)),))

@@ -346,7 +346,8 @@ def read_reply(state: State, think: Think, message: ModelMessage) -> Parsed:
         case "once":
             parsed = read_step(state, think, message)
         case _:
-            parsed = shaped(state, think, read_step(state, think, message))
+            parsed = read_step(state, think, message)
+            parsed = parsed if state.config.output_schema is None else shaped(state, think, parsed)
     if message.mended:
         parsed = replace(parsed, warnings=parsed.warnings | {"invalid_text_replaced"})
     return parsed

@@ -18,12 +18,12 @@ V = TypeVar("V")
 class History(Sequence[T]):
     """A sequence, the oldest first. A slice of it is a tuple."""
 
-    __slots__ = ("_length", "parts")
+    __slots__ = ("length", "parts")
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         whole = tuple(items)
         self.parts: tuple[tuple[T, ...], ...] = (whole,) if whole else ()
-        self._length = len(whole)
+        self.length = len(whole)
 
     def plus(self, *items: T) -> History[T]:
         """This with more at its end."""
@@ -31,11 +31,11 @@ class History(Sequence[T]):
         while parts and len(parts[-1]) <= len(new):
             parts, new = parts[:-1], parts[-1] + new
         grown: History[T] = object.__new__(type(self))
-        grown.parts, grown._length = ((*parts, new) if new else parts), self._length + len(items)
+        grown.parts, grown.length = ((*parts, new) if new else parts), self.length + len(items)
         return grown
 
     def __len__(self) -> int:
-        return self._length
+        return self.length
 
     def __iter__(self) -> Iterator[T]:
         return chain.from_iterable(self.parts)
@@ -50,7 +50,7 @@ class History(Sequence[T]):
     def __getitem__(self, at: int | slice) -> T | tuple[T, ...]:
         if isinstance(at, slice):
             return tuple(self)[at]
-        place = at if at < 0 else at - self._length
+        place = at if at < 0 else at - self.length
         for part in reversed(self.parts):  # what is asked for is mostly new
             place += len(part)
             if place >= 0:

@@ -19,13 +19,14 @@ from surefoot.types import events
 from surefoot.types.config import LoopConfig
 from surefoot.types.dataclass import dataclass, field
 from surefoot.types.inner import Outer
-from surefoot.types.messages import ModelMessage, Usage
+from surefoot.types.messages import ModelMessage
 from surefoot.types.outcomes import Ending
 from surefoot.types.plan import Plan, PlanConfig, PlanStep
 from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected
 from surefoot.types.reflection import Cause, EvaluationResult, PlanStats
 from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.tools import Catalogue, Effect, Trust
+from surefoot.types.usage import NO_USAGE, Usage
 
 _LONGEST_STEP = 9
 
@@ -191,7 +192,7 @@ class State:
     turn: Turn | None = None
     known: Lookup[str, Known] = field(default_factory=Lookup[str, Known])
     wire_ids: Lookup[str, None] = field(default_factory=Lookup[str, None])
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     requests: int = 0
     elapsed_s: float = 0.0
     calls_made: int = 0
@@ -223,7 +224,7 @@ class State:
     @property
     def steps(self) -> int:
         """The number of replies so far."""
-        return len(self.done) + (self.turn is not None)
+        return self.done.length + (self.turn is not None)
 
     @property
     def calls(self) -> tuple[Call, ...]:

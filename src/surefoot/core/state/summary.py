@@ -10,10 +10,10 @@ from surefoot.core.state.turn import changed
 from surefoot.types import events
 from surefoot.types.guard_events import Asking
 from surefoot.types.inner import CallPaused, InnerRun
-from surefoot.types.messages import Usage
 from surefoot.types.outcomes import Cancelled, Completed, CompletedPartial, Stopped
 from surefoot.types.plan_events import PlanSigned, ProposalMade
 from surefoot.types.ports import RunFilter, RunSummary
+from surefoot.types.usage import NO_USAGE
 
 HEAD_CHARS = 200  # how much of a task and of an answer is shown
 LEAST_SEARCHED = 3  # from how many characters on a text is looked for anywhere
@@ -61,7 +61,7 @@ def summarise(before: RunSummary, happened: Sequence[events.Event], at: float) -
                 now.update(agent=inner.agent, labels=inner.labels, questions=0, outer=outer)
                 if inner.follows:
                     now.update(parent=inner.follows, follows=True, status="running", reason="", answer="")
-                    now.update(elapsed_s=0.0, requests=0, calls=0, usage=Usage())
+                    now.update(elapsed_s=0.0, requests=0, calls=0, usage=NO_USAGE)
             case events.RunForked() | events.RunResumed():
                 models = {**now["models"], **{role: speaker.model for role, speaker in inner.speakers.items()}}
                 now.update(models=models, status="running", reason="", answer="")

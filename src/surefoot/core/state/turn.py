@@ -12,11 +12,12 @@ from surefoot.core.text import json_text
 from surefoot.types.dataclass import dataclass, field, kept
 from surefoot.types.events import Want
 from surefoot.types.inner import InnerQuestion, InnerRun
-from surefoot.types.messages import CallMode, ModelMessage, Usage
+from surefoot.types.messages import CallMode, ModelMessage
 from surefoot.types.outcomes import Decision
 from surefoot.types.progress import StepDecision
 from surefoot.types.reply import Fault, Parsed
 from surefoot.types.tools import ToolResult, ToolSpec
+from surefoot.types.usage import NO_USAGE, Usage
 
 Outcome = Literal["calls", "answer", "instruction", "cut", "no_step", "narrated", "empty", "fault", "refused"]
 """What a reply was: calls · an answer or other words that stand for themselves · a Thinker's instruction · words cut by
@@ -30,12 +31,13 @@ MOST_ATTEMPTS = 3
 """Attempts of one call after which only a person lets it run again: it may be what ends the process each time."""
 
 Record = TypeVar("Record")
+_new, _set = object.__new__, object.__setattr__
 
 
 def changed(record: Record, **changes: object) -> Record:
     """What `dataclasses.replace` gives at a quarter of its cost, most of a fold: these records have no slots for it."""
-    new = object.__new__(record.__class__)
-    object.__setattr__(new, "__dict__", record.__dict__ | changes)
+    new = _new(record.__class__)
+    _set(new, "__dict__", record.__dict__ | changes)
     return new
 
 
@@ -224,7 +226,7 @@ class SpeakerState:
     mode: CallMode
     traits: Mapping[str, str]
     learnt: frozenset[tuple[str, str]] = frozenset()
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     replies: int = 0
     rounds: int = 0
     faults_running: int = 0

@@ -128,7 +128,7 @@ def own_turns(state: State) -> Show:
     done, form = state.done, form_of(state, SOLO)
 
     def show(at: int, level: int) -> Rendered:
-        turn = state.turn if state.turn is not None and at == len(done) else done[at]
+        turn = state.turn if state.turn is not None and at == done.length else done[at]
         return turn_messages(state, turn, form, level)
 
     return show
