@@ -10,7 +10,7 @@ import aiohttp
 from yarl import URL
 
 from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable
-from surefoot.types.messages import ModelSettings
+from surefoot.types.messages import ModelSettings, Patience
 
 OnEvents = Callable[[list[bytes]], bool]
 """Takes the data of events of a stream as they come; true when no more are wanted."""
@@ -45,6 +45,7 @@ class Http:
         self._shown = shown_url
         self._headers = headers
         self._near = near
+        self._limits = self._limits_of(ModelSettings())
         self._sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[None]]] = {}
 
     async def post(
@@ -62,56 +63,67 @@ class Http:
         loop = asyncio.get_running_loop()
         held = self._sessions.get(loop)
         session = held[0] if held is not None and not held[0].closed else await self._opened(loop)
-        patience = settings.patience(near=self._near)
+        known, patience, timeout = self._limits
+        if known is not settings:
+            _, patience, timeout = self._limits = self._limits_of(settings)
         whole_s = patience.whole_s if deadline_s is None else min(deadline_s, patience.whole_s)
-        # one limit for a whole reply; of a stream the client holds that for all of it, beside ours for each token
-        wait = asyncio.timeout(patience.first_token_s if on_events else whole_s)
-        timeout = aiohttp.ClientTimeout(whole_s if on_events else None, settings.connect_timeout_s)
-        payload = body if len(body) <= _LARGE_BODY else io.BytesIO(body)
-        between_s, status, is_begun = settings.between_tokens_timeout_s, 0, False
+        between_s, now_s, answer, count = settings.between_tokens_timeout_s, loop.time(), None, 0
+        ends_s = now_s + whole_s
+        wait = asyncio.timeout_at(min(ends_s, now_s + patience.first_token_s) if on_events else ends_s)
         try:
-            asking = session.post(self._url, data=payload, headers=headers, timeout=timeout, allow_redirects=False)
-            async with wait, asking as response:
-                status = response.status
-                if status != 200:  # noqa: PLR2004 - HTTP
-                    return await _rejection(response)
-                if on_events is None or "json" in response.headers.get("Content-Type", ""):
-                    return await self._whole(response)
-                events, count = EventStream(), 0
-                async for chunk in response.content.iter_any():
-                    is_begun = True
-                    wait.reschedule(loop.time() + between_s)
+            async with wait:
+                data = body if len(body) <= _LARGE_BODY else io.BytesIO(body)
+                answer = await session.post(
+                    self._url, data=data, headers=headers, timeout=timeout, allow_redirects=False
+                )
+                if answer.status != 200:  # noqa: PLR2004 - HTTP
+                    return await _rejection(answer)
+                if on_events is None or "json" in answer.headers.get("Content-Type", ""):
+                    return await self._whole(answer)
+                events = EventStream()
+                async for chunk in answer.content.iter_any():
+                    wait.reschedule(min(ends_s, loop.time() + between_s))
                     count += len(chunk)
                     if count > MOST_BYTES:
-                        raise self._too_long(response)
+                        raise self._too_long(answer)
                     if on_events(events.feed(chunk)):
-                        await _drain(response)
-                        return None
-                on_events(events.close())
+                        await _drain(answer)
+                        break
+                else:
+                    on_events(events.close())
                 return None
         except TimeoutError as error:
+            is_silent = wait.expired() and wait.when() != ends_s  # a stream that had time left
             if isinstance(error, aiohttp.ConnectionTimeoutError):
                 limit = f"no connection within {timeout.connect:g} s; is the server running? raise `connect_timeout_s`"
-            elif on_events and wait.expired() and not is_begun:
+            elif is_silent and not count:
                 limit = f"no first token within {patience.first_token_s:g} s; raise `first_token_timeout_s` or retry"
-            elif on_events and wait.expired():
+            elif is_silent:
                 limit = f"no further token for {between_s:g} s; raise `between_tokens_timeout_s` or retry"
             elif whole_s != patience.whole_s:
                 limit = f"no reply within the {whole_s:.3g} s that were left of the run's time"
             else:
                 limit = f"no whole reply within {whole_s:g} s; raise `request_timeout_s` or retry"
             failure: ModelError = ModelTimeout(f"{self._shown}: {limit}")
-            failure.stalled = is_begun and wait.expired()
+            failure.stalled = is_silent and count > 0
             failure.__cause__ = error
         except (aiohttp.ClientError, OSError) as error:
             failure = self._unreachable(error)
-        failure.status = status
+        finally:
+            if answer is not None and not answer.closed:  # one that was read to its end is closed
+                answer.release()
+        failure.status = 0 if answer is None else answer.status
         raise failure  # out here nothing of the client's error clings to it but the cause
 
     async def aclose(self) -> None:
         """Close the connections of this event loop; a later request opens them again."""
         if held := self._sessions.pop(asyncio.get_running_loop(), None):
             await held[1].aclose()
+
+    def _limits_of(self, settings: ModelSettings) -> tuple[ModelSettings, Patience, aiohttp.ClientTimeout]:
+        """How long things may take; the same from request to request. All but the connection is timed here."""
+        connecting = aiohttp.ClientTimeout(None, settings.connect_timeout_s)
+        return settings, settings.patience(near=self._near), connecting
 
     async def _opened(self, loop: asyncio.AbstractEventLoop) -> aiohttp.ClientSession:
         # The proxy of the environment is looked up once, since aiohttp would do so with every request.
