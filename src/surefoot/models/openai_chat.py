@@ -89,9 +89,8 @@ class OpenAIChat(wire.Wire[_Form]):
         system_role = _SYSTEM_NAMES.get(traits.get("system_role", ""), "system")
         null, shape = traits.get("null_content", "null"), traits.get("id_shape", "any")
         taken = self.file_traits(request)
-        encode = partial(
-            _encode, role=system_role, model=self.model, id_of=partial(id_in, shape) if shape in ID_SHAPES else str
-        )
+        id_of = partial(id_in, shape) if shape in ID_SHAPES else str
+        encode = partial(_encode, role=system_role, model=self.model, id_of=id_of, echo=echo, taken=taken)
 
         def declare(tool: ToolSpec) -> Json:
             function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
@@ -100,12 +99,28 @@ class OpenAIChat(wire.Wire[_Form]):
         return _Form(
             wire.head(fields, request, "openai_chat", declare) + b',"messages":[',
             f"openai_chat/{system_role}/{null}/{echo}/{shape}/{self.model}/{''.join(sorted(taken))}",
-            partial(encode, null=_NULL_CONTENT.get(null), echo=echo, taken=taken),
+            partial(encode, null=_NULL_CONTENT.get(null)),
             system_role,
             traits.get("system_role") == "no",
             traits.get("alternation") == "yes",
             taken,
         )
+
+    def read(self, reply: Json, sent_bytes: int, settings: messages.ModelSettings) -> messages.ModelMessage:
+        """Most whole replies are text and complete calls; what is not so is taken piece by piece."""
+        choice, calls = first(reply.get("choices")), list[messages.NativeCall]()
+        said, finish = mapping(choice.get("message")), wire.FINISH.get(text(choice.get("finish_reason")))
+        content, pieces = said.get("content") or "", items(said.get("tool_calls"))
+        for piece in map(mapping, pieces):
+            match piece:
+                case {"id": str(id_), "function": {"name": str(name), "arguments": str(args)}} if piece.keys() <= _CALL:
+                    calls.append(messages.NativeCall(id_, name, args))
+                case _:
+                    break
+        else:
+            if finish and isinstance(content, str) and not any(map(said.get, said.keys() - _USUAL)):
+                return wire.reply_message(reply, content, "", calls, finish=finish, sent=sent_bytes, settings=settings)
+        return super().read(reply, sent_bytes, settings)
 
     def error_in(self, reply: Json) -> Json | None:
         return reply if "choices" not in reply and ("error" in reply or reply.get("object") == "error") else None
@@ -119,8 +134,7 @@ class OpenAIChat(wire.Wire[_Form]):
         trait, value = named_trait("openai_chat", message, code, param, sent), "no"
         if trait == "max_tokens_field":
             other = "max_completion_tokens" if "max_tokens" in sent else "max_tokens"
-            tried_both = "max_tokens_field" in traits and f"'{other}'" not in message
-            value = "no" if tried_both else other
+            value = "no" if "max_tokens_field" in traits and f"'{other}'" not in message else other  # both were tried
         return learn(trait, value, message, traits)
 
 
@@ -214,13 +228,11 @@ def _content_parts(content: object) -> tuple[str, str]:
     thought: list[str] = []
     for item in items(content):
         part = mapping(item)
-        if isinstance(item, str):
-            shown.append(item)
-        elif "thinking" in part:
+        if "thinking" in part:
             inner = part["thinking"]
             thought.append(inner if isinstance(inner, str) else "".join(_content_parts(inner)))
         else:
-            shown.append(text(part.get("text")))
+            shown.append(text(item) or text(part.get("text")))
     return "".join(shown), "".join(thought)
 
 
@@ -252,6 +264,7 @@ _DETAILS = "reasoning_details"
 _IN_PIECES = {"reasoning.text": "text", "reasoning.summary": "summary"}  # what a stream cuts, and where
 
 _USUAL = frozenset({"role", "content", "tool_calls"})  # what most messages hold, and nothing else
+_CALL = frozenset({"id", "type", "index", "function"})  # and most calls in them
 
 _BROKEN_OFF = ("error", "insufficient_system_resource")
 """Finish reasons, of OpenRouter and of DeepSeek, after which what was said is no whole reply."""
