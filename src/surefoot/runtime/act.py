@@ -144,7 +144,7 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
     key = context.idempotency_key
     try:
         with line:
-            result = await within(partial(after_left, key, work), limit_s, state.config.tool_grace_s, call.name, key)
+            result = await within(after_left(key, work), limit_s, state.config.tool_grace_s, call.name, key)
     except TimeoutError as late:
         has_begun = not (is_function and line.ended_waiting)
         is_doubtful = has_begun and not call.spec.may_repeat
@@ -217,7 +217,7 @@ async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:
     context = context_of(state, call, limit_s, line)
     try:
         with line:
-            asked = partial(after_left, context.idempotency_key, partial(tool.probe, own_arguments(call), context))
+            asked = after_left(context.idempotency_key, partial(tool.probe, own_arguments(call), context))
             found = await within(asked, limit_s, state.config.tool_grace_s, f"the probe of {call.name}")
     except BaseException as error:  # a probe is the user's code: whatever it raises, it could not tell
         if is_stopping(error):
@@ -263,14 +263,14 @@ async def fit_result(world: World, given: object, call: Call, state: State, *, i
     kind = given.kind if given.kind in _KINDS else "error"
     source = given.source if given.source and isinstance(given.source, str) else call.name  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
     trust = "trusted" if given.trust == "trusted" else "untrusted"
-    how = (source, trust, bool(given.infrastructure), given.structured is True)
     error = clean(str(given.error)) if given.error else ""
     wait_s = given.retry_after_s if given.retry_after_s is not None and is_number(given.retry_after_s) else None
     files: tuple[Attachment, ...] = ()
     if given.files:
         files = tuple(one for one in given.files if isinstance(one, Attachment) and one.digest and one.is_at_hand)  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
         await keep_files(world.journal, files)
-    made = ToolResult(content, kind, size, None, *how, error=error, retry_after_s=wait_s, files=files)
+    is_outside, is_value = bool(given.infrastructure), given.structured is True
+    made = ToolResult(content, kind, size, None, source, trust, is_outside, is_value, "", error, wait_s, files)
     if size <= limit or (is_whole and not made.is_error):
         return made
     digest = await world.journal.put_blob(content.encode())

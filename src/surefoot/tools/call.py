@@ -90,7 +90,8 @@ async def called_within(fn: Callable[..., object], keywords: Mapping[str, object
     """What an async function gives. One that blocks the loop cannot be cut off at its limit, so the log names it."""
     since_s, task = time.monotonic(), asyncio.current_task()  # asked now: it may outlive its loop
     try:
-        return await value_of(fn(**keywords))
+        value = fn(**keywords)
+        return await value if inspect.isawaitable(value) else value
     finally:
         took_s = time.monotonic() - since_s
         if took_s > limit_s and task is not None and not task.cancelling():  # else it would have been cancelled by now
@@ -300,12 +301,17 @@ def goes_on(key: str, task: asyncio.Task[object]) -> None:
     task.add_done_callback(attempt.follow)
 
 
-async def after_left(key: str, work: Callable[[], Awaitable[object]]) -> object:
-    """What a task gives in the end that was left with the call of that key; without one, what `work` gives."""
-    if _RUNNING and (attempt := _running(_ANY, key)) is not None:
+def after_left(key: str, work: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[object]]:
+    """`work`; where a task was left with the call of that key, what gives what that task gives in the end."""
+    if not _RUNNING or (attempt := _running(_ANY, key)) is None:
+        return work
+
+    async def its_end() -> object:
         with contextlib.suppress(NotBegun):
             return await awaited(attempt)
-    return await work()
+        return await work()
+
+    return its_end
 
 
 class _Left(Future[object]):

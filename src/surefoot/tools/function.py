@@ -165,8 +165,8 @@ class FunctionTool(Generic[P, R]):
 
     def threads(self, context: ToolCallContext) -> tuple[Future[object], ...]:
         """What still runs in threads for that call and uses services of its run: its function, or its probe."""
-        key, contract = context.idempotency_key, self._contract
-        uses_some = contract is not None and not ALWAYS_KNOWN.issuperset(contract.services.values())
+        key, services = context.idempotency_key, self._contract.services.values() if self._contract else ()
+        uses_some = services and not ALWAYS_KNOWN.issuperset(services)
         found = (self._attempts.running(key) if uses_some else None, self._probes.running(key) if self._probe else None)
         return tuple(filter(None, found))
 
@@ -298,7 +298,8 @@ def _keywords(arguments: Mapping[str, object], contract: _Contract) -> dict[str,
     for name, convert in contract.converters:
         if name in keywords:
             keywords[name] = convert(keywords[name])
-    return {**keywords, **contract.nulls}
+    keywords.update(contract.nulls)
+    return keywords
 
 
 async def _provided(wanted: Iterable[tuple[str, ServiceKey]], context: ToolCallContext) -> dict[str, object]:
@@ -306,23 +307,22 @@ async def _provided(wanted: Iterable[tuple[str, ServiceKey]], context: ToolCallC
 
 
 def _rendered(value: object) -> ToolResult:
+    if value is None or isinstance(value, (str, bytes)):
+        return ToolResult(text_of(value))
     if isinstance(value, ToolResult):
         return value
-    if isinstance(value, Attachment):
-        return with_files("", [value])
-    if isinstance(value, (list, tuple)):
-        items = cast("Sequence[object]", value)  # whatever it holds
+    if isinstance(value, (list, tuple, Attachment)):
+        items = [value] if isinstance(value, Attachment) else cast("Sequence[object]", value)  # whatever it holds
         if found := [one for one in items if isinstance(one, Attachment)]:
             texts = (text_of(one) for one in items if not isinstance(one, Attachment))
             return with_files("\n".join(texts), found)
-    if isinstance(value, types.GeneratorType | types.AsyncGeneratorType):
+    if isinstance(value, (types.GeneratorType, types.AsyncGeneratorType)):
         body = cast("types.GeneratorType[object, object, object]", value)  # both have a name
         if body.__name__ == "<genexpr>":  # made by a function that has run
             return ToolResult("(the call was made, but it returned a generator, whose items were not read)")
         told = f"nothing was run: {body.__name__} gives a stream, but a call has one result; it has to return a list"
         return ToolResult(told, "error", error="tool:stream")
-    text = text_of(cast("object", value))
-    return ToolResult(text, structured=value is not None and not isinstance(value, (str, bytes)))
+    return ToolResult(text_of(cast("object", value)), structured=True)
 
 
 def _unwrapped(fn: Callable[..., object]) -> Callable[..., object]:

@@ -70,19 +70,16 @@ def text_of(value: object) -> str:
     numbers. Bytes are described. A structure that holds itself is told as such. Half a surrogate pair, which no journal
     could store, becomes U+FFFD.
     """
-    match value:
-        case str():
-            return _storable(str.__str__(value))  # of a text enum its value, not "Colour.RED"
-        case None:
-            return ""
-        case float() if not math.isfinite(value):
-            return _word(value)
-        case int() if value.bit_length() > _LONGEST:
-            return _too_long(value)
-        case bytes() | bytearray() | memoryview():
-            return _described(cast("bytes", value))  # all three have a size in bytes
-        case _:
-            pass
+    if isinstance(value, str):
+        return _storable(str.__str__(value))  # of a text enum its value, not "Colour.RED"
+    if value is None:
+        return ""
+    if isinstance(value, float) and not math.isfinite(value):
+        return _word(value)
+    if isinstance(value, int) and value.bit_length() > _LONGEST:
+        return _too_long(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return _described(cast("bytes", value))  # all three have a size in bytes
     try:
         text = orjson.dumps(value, default=_default, option=orjson.OPT_SERIALIZE_NUMPY).decode()
         if "null" in text and _has_word(plain := _plain(value, ())):  # which `null` was written for

@@ -62,15 +62,15 @@ class ModelMessage:
     @staticmethod
     def encoded(messages: Iterable[ModelMessage], wire: str, encode: Callable[[ModelMessage], bytes]) -> list[bytes]:
         """Messages as bytes for one wire, each made once. `wire` names the form: the same name, the same bytes."""
-
-        def anew(one: ModelMessage) -> bytes:
-            # copied: an encoder's result may sit in a block of 4 KB (orjson 3.13), and these are kept for long
-            made = bytes(memoryview(encode(one)))
-            object.__setattr__(one, "_wire", (wire, made))
-            return made
-
-        # of its own class, and read once, since another thread may set it
-        return [kept[1] if (kept := one._wire)[0] == wire else anew(one) for one in messages]  # noqa: SLF001
+        said: list[bytes] = []
+        for one in messages:
+            form, made = one._wire  # noqa: SLF001  # of its own class, and read once, since another thread may set it
+            if form != wire:
+                # copied: an encoder's result may sit in a block of 4 KB (orjson 3.13), and these are kept for long
+                made = bytes(memoryview(encode(one)))
+                object.__setattr__(one, "_wire", (wire, made))
+            said.append(made)
+        return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +149,11 @@ class ModelRequest:
     stream: bool = False
     deadline_s: float | None = None
     bare: bool = False
-    _gathered: tuple[Attachment, ...] | None = field(default=None, init=False, repr=False, compare=False)
+    files: tuple[Attachment, ...] = field(default=(), init=False, repr=False, compare=False)
+    """The files of all its messages."""
 
-    @property
-    def files(self) -> tuple[Attachment, ...]:
-        """The files of all its messages; gathered once."""
-        if (files := self._gathered) is None:
-            files = tuple(chain.from_iterable(map(_files, self.messages)))
-            object.__setattr__(self, "_gathered", files)
-        return files
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "files", tuple(chain.from_iterable(map(_files, self.messages))))
 
 
 @dataclass(frozen=True, slots=True)

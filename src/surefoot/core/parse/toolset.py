@@ -9,7 +9,7 @@ from functools import cached_property
 from surefoot.core.parse.schema import is_open, properties_of, required_of, resolve, type_name, types_of
 from surefoot.core.parse.validate import Checked, Validator
 from surefoot.core.text.json import as_object
-from surefoot.types.dataclass import dataclass
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.tools import Catalogue, ToolSpec
 
 _DECORATION = "`*[](){}<>\"' \t\r\n"
@@ -32,7 +32,7 @@ class Offered:
     """The tools on offer. Validators are made when a tool is first called."""
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
-        self._by_name = {tool.name: tool for tool in tools}
+        self._by_name = {tool.name: Named(tool.name, tool) for tool in tools}
         self._validators: dict[str, Validator] = {}
 
     @property
@@ -42,22 +42,20 @@ class Offered:
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
-        return tuple(self._by_name.values())
+        return tuple(named.tool for named in self._by_name.values() if named.tool)
 
     def find(self, written: str) -> Named:
         """The tool of a name as written: exact, without decoration, or the only one that looks the same (`fold`)."""
-        tool = self._by_name.get(written)
-        if tool is not None:
-            return Named(written, tool)
+        if (exact := self._by_name.get(written)) is not None:
+            return exact
         name = plain_name(written)
         if not self._by_name:
             return Named(name)
-        tool = self._by_name.get(name)
-        if tool is not None:
-            return Named(name, tool)
+        if (exact := self._by_name.get(name)) is not None:
+            return exact
         alike = self.folded.get(fold(name), ()) if name else ()
         if len(alike) == 1:
-            return Named(alike[0], self._by_name[alike[0]], corrected=True)
+            return replace(self._by_name[alike[0]], corrected=True)
         return Named(name, known=False)
 
     @cached_property
