@@ -170,18 +170,24 @@ _PLAIN = {
     **dict.fromkeys(("bool_type", "bool_parsing"), "give true or false"),
     **dict.fromkeys(("tuple_type", "list_type"), "give an array"),
     **dict.fromkeys(("dict_type", "dataclass_type", "model_type"), "give an object"),
+    "too_short": "give at least one",
 }
 """What to do about pydantic's errors, by kind; its own words tell the bounds of a value."""
 
 
 def invalid(error: ValidationError) -> Problem:
     """What is wrong with a request, field by field. What was given is not repeated."""
-    faults = [
-        {
-            "path": ".".join(map(str, one["loc"])),
-            "message": visible(_PLAIN.get(one["type"], one["msg"]).removeprefix("Value error, ")),
-        }
+    found = [
+        (
+            [str(part) for part in one["loc"] if part != "str" and "[" not in str(part)],  # not the kinds of a union
+            visible(_PLAIN.get(one["type"], one["msg"]).removeprefix("Value error, ")),
+        )
         for one in error.errors(include_input=False, include_url=False, include_context=False)
+    ]
+    faults = [  # of one that holds others, the others tell
+        {"path": ".".join(place), "message": told}
+        for place, told in found
+        if not any(len(other) > len(place) and other[: len(place)] == place for other, _ in found if place)
     ]
     told = "; ".join(f"{one['path'] or 'body'}: {one['message']}" for one in faults[:3])
     return Problem("invalid", told, faults=faults)

@@ -101,6 +101,7 @@ ENDPOINTS = (
     _post(f"{_CALL}/settle", say.settle, "approve", shapes.Settled, _SAID, *_ANSWER),
     _post(f"{_RUN}/plan/sign", say.sign, "approve", shapes.Signature, _SAID, *_ANSWER),
     _get("/openai/v1/models", openai.models, openai.Models, rights=("read", "start")),
+    _get("/openai/v1/models/{agent}", openai.model, openai.Model, "not_found", rights=("read", "start")),
     _post(
         "/openai/v1/chat/completions", openai.chat, "start", openai.Chat, {200: (openai.Completion, _STREAM)}, *_ASKED
     ),

@@ -67,6 +67,8 @@ class Given(Exact):
 
     def attachment(self) -> Attachment:
         """It as a run keeps it. Raises `UsageError` for a file that cannot be attached."""
+        if (self.text and self.data) or not {"text", "data"} & self.model_fields_set:
+            raise UsageError(f"{self.name}: give either `text`, or `data` in base64")
         if not self.data:
             return Attachment(self.name, self.text)
         try:

@@ -21,6 +21,7 @@ from surefoot.server.protocols.status import GOING, stood, words_of
 from surefoot.server.shapes import Given
 from surefoot.server.sse import PING, PING_S, EventStream, Write
 from surefoot.server.starts import begin_run
+from surefoot.telling.text import visible
 from surefoot.types.attachments import Attachment
 from surefoot.types.ports import RunSummary
 from surefoot.types.task import Author, Task
@@ -48,9 +49,14 @@ class Lax(Exact):
 class Piece(Lax):
     """A piece of a message: text, or an image in a `data:` URL."""
 
-    type: Literal["text", "input_text", "output_text", "image_url", "input_image"]
+    type: Literal["text", "input_text", "output_text", "refusal", "image_url", "input_image"]
     text: str = ""
+    refusal: str = ""
     image_url: Mapping[str, str] | str = ""
+
+    @property
+    def is_text(self) -> bool:
+        return self.type == "refusal" or self.type.endswith("text")
 
 
 class Message(Lax):
@@ -65,7 +71,7 @@ class Message(Lax):
 
     @property
     def text(self) -> str:
-        return "\n".join(one.text for one in self.pieces if one.type.endswith("text"))
+        return "\n".join(one.text or one.refusal for one in self.pieces if one.is_text)
 
 
 class Chat(Lax):
@@ -83,13 +89,22 @@ class Chat(Lax):
 
 async def models(asked: Asked[None, None]) -> Response:
     """List the agents that are served, as models."""
-    site = asked.site
-    told = [
-        Model(id=name, object="model", created=int(site.began), owned_by="surefoot")
-        for name in site.agents
-        if asked.token.sees_agent(name)
-    ]
+    told = [_model(asked, name) for name in asked.site.agents if asked.token.sees_agent(name)]
     return answer({"object": "list", "data": told})
+
+
+async def model(asked: Asked[None, None]) -> Response:
+    """Give one agent that is served, as a model."""
+    name = asked.part("agent")
+    if name not in asked.site.agents or not asked.token.sees_agent(name):
+        raise Problem(
+            "not_found", f"unknown model {visible(name)!r}; `GET /openai/v1/models` lists those that are served"
+        )
+    return answer(_model(asked, name))
+
+
+def _model(asked: Asked[None, None], name: str) -> Model:
+    return Model(id=name, object="model", created=int(asked.site.began), owned_by="surefoot")
 
 
 async def chat(asked: Asked[None, Chat]) -> Response:
@@ -127,7 +142,7 @@ def task_of(body: Chat, author: Author, before: str = "") -> Task:
     if last.role != "user" or not last.text.strip():
         raise Problem("invalid", "messages: the last one must be from the user, and not empty")
     said = "\n\n".join([*([before] if before else []), *(f"{one.role}: {one.text}" for one in earlier if one.text)])
-    pieces = (one for message in body.messages for one in message.pieces if not one.type.endswith("text"))
+    pieces = (one for message in body.messages for one in message.pieces if not one.is_text)
     attachments = (
         *([Attachment(EARLIER, said)] if said else []),
         *(_image(one.image_url, f"image {number}") for number, one in enumerate(pieces, 1)),
