@@ -116,7 +116,7 @@ class MemoryRun:
 
     def _check(self) -> None:
         if self._is_released:
-            raise UsageError(f"run {self.run_id} was released; open it again to go on")
+            raise UsageError(f"run {self.run_id} was released, or its agent or journal closed; resume it to go on")
 
 
 class Keeper:

@@ -351,7 +351,7 @@ class SqliteRun:
 
     def _check(self) -> None:
         if self._is_released:
-            raise UsageError(f"run {self.run_id} was released; open it again to go on")
+            raise UsageError(f"run {self.run_id} was released, or its agent or journal closed; resume it to go on")
         writer = self._file.writer
         if (writer.failures or writer.broken) and (failure := self.failure):
             raise failure
