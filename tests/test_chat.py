@@ -138,6 +138,40 @@ async def test_of_two_turns_sent_at_once_one_has_to_wait() -> None:
     assert (await chat.send("second")).answer == "two"
 
 
+@pytest.mark.parametrize("kind", ["memory", "file"])
+async def test_a_turn_under_way_is_not_called_interrupted(kind: str, tmp_path: Path) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def think(_: ModelRequest) -> Scripted:
+        begun.set()
+        await go_on.wait()
+        return "one"
+
+    store = MemoryJournal() if kind == "memory" else SqliteJournal(tmp_path / "c.db")
+    chat = Agent(FunctionModel(think), journal=store).chat("c")
+    first = asyncio.create_task(chat.send("first"))
+    await begun.wait()
+    with pytest.raises(UsageError, match="^run 'c-0001' is under way; wait until it has ended$"):
+        await chat.send("second")
+    first.cancel()
+    await asyncio.wait([first])
+    with pytest.raises(UsageError, match="it is interrupted"):
+        await chat.send("second")
+    go_on.set()
+    assert (await chat.resume()).answer == "one"
+    await store.aclose()
+
+
+async def test_a_run_cannot_follow_itself() -> None:
+    store = MemoryJournal()
+    agent = Agent(ScriptedModel(["one", "two"]), journal=store)
+    await agent.run("first", run_id="r")
+    with pytest.raises(UsageError, match="run 'r' cannot follow itself; give another run_id, or none"):
+        await agent.run("second", run_id="r", history="r")
+    assert (await events_of(store, "r"))[-1].type == "RunEnded"
+    assert len((await store.read_recorded("r"))[0]) == 3
+
+
 async def test_a_turn_that_died_before_its_first_record_is_begun_again() -> None:
     store = MemoryJournal()
     chat = Agent(ScriptedModel(["one", "two"]), journal=store).chat("c")

@@ -114,12 +114,16 @@ async def follow(store: JournalStore, history: History | None, run_id: str) -> t
     if history is None:
         return EMPTY, ""
     of = (await history.last()).id if isinstance(history, Chat) else id_of(history)
+    if of == run_id:
+        raise UsageError(f"run {of!r} cannot follow itself; give another run_id, or none")
     records, wrong = await store.read_recorded(of)
     state = fold(record.event for record in records)
     if wrong or state.task is None:
         raise UsageError(f"run {of!r} cannot be followed: {wrong or 'it has no records'}")
     if state.ending is None:
         status = Run.of(state).status
+        if status == "interrupted" and (await store.summary(of)).status == "running":
+            raise UsageError(f"run {of!r} is under way; wait until it has ended")
         raise UsageError(f"run {of!r} has not ended (it is {status}): answer its questions, resume or cancel it first")
     try:
         await store.fork(of, len(records), run_id)
