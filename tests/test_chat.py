@@ -151,7 +151,7 @@ async def test_a_turn_under_way_is_not_called_interrupted(kind: str, tmp_path: P
     chat = Agent(FunctionModel(think), journal=store).chat("c")
     first = asyncio.create_task(chat.send("first"))
     await begun.wait()
-    with pytest.raises(UsageError, match="^run 'c-0001' is under way; wait until it has ended$"):
+    with pytest.raises(UsageError, match="run 'c-0001' is under way; wait until it has ended"):
         await chat.send("second")
     first.cancel()
     await asyncio.wait([first])
