@@ -93,8 +93,8 @@ def no_call_after_the_time(state: State, _call: Call) -> Decision:
     """A call that the time of the run, or of its prefetch, no longer covers is not begun: it need not be broken off."""
     if state.config.budget.max_seconds is not None and spent_limit(state, reserve=True) == "time":
         return Deny("not run: the time limit of this run is reached")
-    config, found, turn = state.config.pre_hydration, state.found, state.turn
-    if config is None or found is None or turn is None or turn.role != PREFETCH:
+    config, turn = state.config.pre_hydration, state.turn
+    if config is None or (found := state.found) is None or turn is None or turn.role != PREFETCH:
         return ALLOWED
     return Deny(TIMED_OUT) if state.elapsed_s + _CLOCK_S >= found.elapsed_s + config.timeout else ALLOWED
 

@@ -148,7 +148,7 @@ def _call_moves(state: State, still_open: list[Call], under_way: frozenset[moves
     if not waiting or (state.gate is not None and judge.is_paused(state)):
         return ()
     running = len(still_open) - len(waiting)
-    if all(c.spec is not None and c.spec.effect == "read" for c in state.calls if c.fault is None):
+    if len(still_open) > 1 and not any(c.spec is None or c.has_effect for c in state.calls if c.fault is None):
         most, fetching = state.config.max_concurrent_tools, state.config.pre_hydration
         if fetching is not None and state.turn is not None and state.turn.role == PREFETCH:
             most = fetching.max_concurrency

@@ -85,7 +85,9 @@ def answered_by(state: State, call: Call) -> str:
     if call.spec is None or call.spec.polling:
         return ""
     twin, key = "", call.key
-    for other in takewhile(lambda one: one.id != call.id, state.calls):
+    for other in state.calls:
+        if other.id == call.id:
+            break
         if other.result is not None and other.key == key:
             twin = other.known or other.id
         elif other.result is not None and other.has_effect and other.attempts:
@@ -200,18 +202,18 @@ def with_settled(state: State) -> State:
         return state
     if state.scope and state.running_step is not None and state.running_step.kind == "tool":
         return state  # it is over with its one call
-    asked = [call for call in made.calls if call.fault is None]
-    blocked = [call for call in asked if call.rule == RULE]
-    for call in blocked:
-        step_id = step_of(call)
-        state = _decided(state, step_id, *denied(state.tried, config, step_id, number=state.seen - 1))
     calls: list[trail.SeenCall] = []
-    for call in asked:
-        if call.result is not None and call.result.infrastructure:
-            return _not_silent(state) if state.trail.silent else state
-        if call.result is not None:
+    is_blocked = is_broken = False
+    for call in made.calls:
+        if call.rule == RULE:
+            is_blocked, step_id = True, step_of(call)
+            state = _decided(state, step_id, *denied(state.tried, config, step_id, number=state.seen - 1))
+        if call.fault is None and call.result is not None:
+            is_broken = is_broken or call.result.infrastructure
             calls.append(_trail_entry(call, call.result))
-    is_blocked = bool(blocked) and all(isinstance(call.decision, Deny) for call in asked)
+    if is_broken:
+        return _not_silent(state) if state.trail.silent else state
+    is_blocked = is_blocked and all(isinstance(call.decision, Deny) for call in made.calls if call.fault is None)
     return _traced(state, (trail.blocked if is_blocked else trail.turn)(state.trail, config, calls, state.seen - 1))
 
 
