@@ -197,17 +197,24 @@ POLICIES: tuple[Policy, ...] = (
     *(guarded_path, approval, stricter_effect, foreign_journal, unanchored_step),
 )
 
+_IN_ANY_RUN: tuple[Policy, ...] = (reasoning_step, profile, no_finish_before_results, guarded_path, approval)
+"""What is left of these where no step, limit of time, earlier call or journal of others is there to be asked about."""
+
 _WITHOUT_GUARD = {one.__name__ for one in (guarded_path, approval, stricter_effect, foreign_journal)}
 """Policies whose question is asked in every mode of the gate, too: watching alone lifts nothing that holds without."""
 
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
 
-def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES, *, is_dry: bool = False) -> Verdict:
+def judge(state: State, call: Call, policies: tuple[Policy, ...] = (), *, is_dry: bool = False) -> Verdict:
     """The decision, the name of the policy that made it ("" when all allow), and what it rests on.
 
-    In a dry run nothing is decided, and the word of a model is left to when the call is made.
+    Without `policies` all that can say something. In a dry run nothing is decided, and the word of a model is left to
+    when the call is made.
     """
+    if not policies:
+        is_special = state.plan or state.found or state.barred or state.redeclared or state.is_foreign
+        policies = POLICIES if is_special or state.config.budget.max_seconds is not None else _IN_ANY_RUN
     strictest: Decision = ALLOWED
     rule = ""
     for policy in policies:
