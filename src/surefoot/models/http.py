@@ -146,9 +146,9 @@ class Http:
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
         pieces: list[bytes] = []
         count = 0
-        while piece := await response.content.readany():  # unpacked, so that no small zip becomes a large reply
-            pieces.append(piece)
-            count += len(piece)
+        while not response.content.at_eof():
+            pieces.append(await response.content.readany())  # unpacked, so that no small zip becomes a large reply
+            count += len(pieces[-1])
             if count > MOST_BYTES:
                 raise self._too_long(response)
         return b"".join(pieces)

@@ -88,8 +88,7 @@ class OpenAIChat(wire.Wire[_Form]):
         echo = "reasoning_content" if echo == "yes" else echo
         system_role = _SYSTEM_NAMES.get(traits.get("system_role", ""), "system")
         null, shape = traits.get("null_content", "null"), traits.get("id_shape", "any")
-        taken = self.file_traits(request)
-        id_of = partial(id_in, shape) if shape in ID_SHAPES else str
+        taken, id_of = self.file_traits(request), partial(id_in, shape) if shape in ID_SHAPES else str
         encode = partial(_encode, role=system_role, model=self.model, id_of=id_of, echo=echo, taken=taken)
 
         def declare(tool: ToolSpec) -> Json:
@@ -108,17 +107,18 @@ class OpenAIChat(wire.Wire[_Form]):
 
     def read(self, reply: Json, sent_bytes: int, settings: messages.ModelSettings) -> messages.ModelMessage:
         """Most whole replies are text and complete calls; what is not so is taken piece by piece."""
-        choice, calls = first(reply.get("choices")), list[messages.NativeCall]()
+        choice = first(reply.get("choices"))
         said, finish = mapping(choice.get("message")), wire.FINISH.get(text(choice.get("finish_reason")))
-        content, pieces = said.get("content") or "", items(said.get("tool_calls"))
-        for piece in map(mapping, pieces):
+        calls: list[messages.NativeCall] = []
+        for piece in map(mapping, items(said.get("tool_calls"))):
             match piece:
                 case {"id": str(id_), "function": {"name": str(name), "arguments": str(args)}} if piece.keys() <= _CALL:
                     calls.append(messages.NativeCall(id_, name, args))
                 case _:
                     break
         else:
-            if finish and isinstance(content, str) and not any(map(said.get, said.keys() - _USUAL)):
+            is_text = isinstance(content := said.get("content") or "", str)
+            if finish and is_text and not any(map(said.get, said.keys() - _USUAL)):
                 return wire.reply_message(reply, content, "", calls, finish=finish, sent=sent_bytes, settings=settings)
         return super().read(reply, sent_bytes, settings)
 

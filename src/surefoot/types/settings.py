@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
+from itertools import compress, repeat
+from operator import ne
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeGuard, TypeVar, cast
 
 from surefoot.types.errors import ConfigError
@@ -130,8 +132,9 @@ def non_defaults(config: DataclassInstance) -> dict[str, object]:
     `journal/codec.py`.
     Source: spec/primitives.md, 1 and 5.
     """
-    usual = defaults(type(config)).items()
-    return {name: _plain(value) for name, default in usual if (value := getattr(config, name)) != default}
+    usual = defaults(type(config))
+    given = map(getattr, repeat(config), usual)
+    return {name: _plain(getattr(config, name)) for name in compress(usual, map(ne, given, usual.values()))}
 
 
 def _plain(value: object) -> object:

@@ -128,7 +128,7 @@ _BOOLEANS = {"true": True, "false": False, "True": True, "False": False}
 
 _TOO_COMPLEX = FieldError("", "cannot be checked: the tool's schema is too complex")
 _TOO_DEEP = FieldError("", "nested too deeply to be checked")
-_SCALARS = (str, int)
+_SCALARS = frozenset({str, int, bool})
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,10 +300,10 @@ class _Coercion:
 
 def _holds_whole_float(value: object) -> bool:
     """Whether a number such as 3.0 stands anywhere inside; the library takes it for an integer, a tool may not."""
-    for one in inner_of(value):
-        if one.is_integer() if isinstance(one, float) else not isinstance(one, _SCALARS) and _holds_whole_float(one):
-            return True
-    return False
+    inner = inner_of(value)
+    if _SCALARS.issuperset(map(type, inner)):
+        return False
+    return any(one.is_integer() if isinstance(one, float) else _holds_whole_float(one) for one in inner)
 
 
 def _with_integers(value: object, schema: object, root: Schema, place: Place, coerced: list[Place]) -> object:
