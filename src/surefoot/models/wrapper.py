@@ -118,21 +118,16 @@ class Retried(WrappedModel):
             wait_s = told_s + self._random01() * longest_s  # those turned away together do not come back together
             if isinstance(failure, ModelTimeout) and not failure.stalled:
                 silent_s += now - begun + wait_s
-            # The settings for another attempt after so much silence; `None` when there is to be none.
-            if not silent_s:
-                settings = request.settings
-            else:
-                patience_s = request.settings.patience(near=self._near).silence_s(stream=request.stream)
+            settings, is_last = request.settings, attempts >= request.settings.attempts or not is_passing(failure)
+            if silent_s:  # another attempt has what is left of the time of one
+                patience_s = settings.patience(near=self._near).silence_s(stream=request.stream)
                 default = messages.ModelSettings().patience(near=self._near).silence_s(stream=request.stream)
                 rest_s = max(patience_s, default) - silent_s
-                if rest_s < _LEAST_S:
-                    settings = None
-                else:
-                    limit = "first_token_timeout_s" if request.stream else "request_timeout_s"
-                    settings = replace(request.settings, **{limit: min(patience_s, rest_s)})
-            is_last = attempts >= request.settings.attempts or not is_passing(failure)
+                is_last = is_last or rest_s < _LEAST_S
+                limit = "first_token_timeout_s" if request.stream else "request_timeout_s"
+                settings = replace(settings, **{limit: min(patience_s, max(rest_s, _LEAST_S))})
             is_too_long = told_s > _LONGEST_RETRY_AFTER_S or (left_s is not None and wait_s >= left_s)
-            if is_last or is_too_long or settings is None:
+            if is_last or is_too_long:
                 failure.attempts, failure.usage, failure.waited_s = attempts, spent, now - started
                 raise failure
             if shown is not None and shown.chars:
@@ -247,8 +242,7 @@ class CircuitBreaker(WrappedModel):
             started = self._clock()
             if until is not None:
                 request = replace(request, deadline_s=until - started)
-        if is_probe := circuit.open_until is not None:
-            circuit.is_probing = True
+        circuit.is_probing = is_probe = circuit.open_until is not None
         try:
             message = await self.inner.send(request, emit)
         except ModelError as error:

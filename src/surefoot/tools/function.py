@@ -165,9 +165,9 @@ class FunctionTool(Generic[P, R]):
 
     def threads(self, context: ToolCallContext) -> tuple[Future[object], ...]:
         """What still runs in threads for that call and uses services of its run: its function, or its probe."""
-        key, services = context.idempotency_key, self._contract.services.values() if self._contract else ()
-        uses_some = services and not ALWAYS_KNOWN.issuperset(services)
-        found = (self._attempts.running(key) if uses_some else None, self._probes.running(key) if self._probe else None)
+        found = [self._probes.running(context.idempotency_key)] if self._probe else []
+        if self._contract and not ALWAYS_KNOWN.issuperset(self._contract.services.values()):
+            found.append(self._attempts.running(context.idempotency_key))
         return tuple(filter(None, found))
 
     async def _result_of_running(self, context: ToolCallContext) -> ToolResult | None:

@@ -91,10 +91,13 @@ class Visible:
         return next((here for here, _ in self.pieces[1:] if here > at), len(self.text))
 
 
+_NOTHING = Visible("")
+
+
 def visible(reply: str) -> Visible:
     """The reply without its reasoning, and without the tokens that begin a turn before it and end one behind it."""
     if not reply:
-        return Visible("")
+        return _NOTHING
     shown = _without_reasoning(reply) if "<" in reply or "THINK]" in reply else Visible(reply)
     if (turn := _TURN.match(shown.text)) is not None:
         shown = replace(shown.part(turn.end(), len(shown.text)), tokens_removed=True)
