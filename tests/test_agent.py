@@ -35,6 +35,7 @@ from surefoot import (
     tool,
 )
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.tools.call import OutcomeUnknown
 from surefoot.types.errors import ModelRefused, TraitRefused
 from surefoot.types.events import CallEnded, CallStarted, Event, ModelReplied, ModelTraitLearnt, RunEnded, RunStarted
 from surefoot.types.messages import ModelRequest, Signal, TextDelta
@@ -466,6 +467,32 @@ def test_a_tool_that_swallows_its_cancellation_is_left_behind(
         assert "left running" in model.requests[1].messages[-1].content
     else:
         assert run.reason == "in_doubt"
+
+
+@pytest.mark.parametrize(("effect", "status"), [("read", "completed"), ("write", "paused")])
+async def test_a_tool_that_cannot_tell_whether_its_effect_took_place_leaves_the_call_in_doubt(
+    effect: Any, status: str
+) -> None:
+    made: list[str] = []
+
+    @tool(effect=effect)
+    async def pay() -> str:
+        made.append("pay")
+        if len(made) == 1:
+            raise OutcomeUnknown("the line broke")
+        return "paid"
+
+    model = ScriptedModel([calls(("pay", {})), "done"])
+    agent = Agent(model, tools=[pay])
+    run = await agent.run("go")
+    assert (run.status, made) == (status, ["pay"])
+    if status == "paused":
+        assert (run.reason, [call.name for call in run.waiting]) == ("in_doubt", ["pay"])
+        await agent.settle(run.id, run.waiting[0].id, "done", by="Ada", result="receipt 7")
+        assert ((await agent.resume(run.id)).status, made) == ("completed", ["pay"])
+        assert model.requests[1].messages[-1].content == "receipt 7"
+    else:
+        assert "the line broke" in model.requests[1].messages[-1].content
 
 
 TWICE_STOPPED = """

@@ -177,11 +177,12 @@ async def test_a_cancelled_call_is_told_the_server(tools: Tools, hanging: asynci
     assert any(line.startswith("notifications/cancelled") for line in lines_of(log))
 
 
-async def test_when_the_server_dies_all_calls_fail(tools: Tools, hanging: asyncio.Task[ToolResult], log: Path) -> None:
+async def test_when_the_server_dies_all_calls_with_an_effect_are_in_doubt(
+    tools: Tools, hanging: asyncio.Task[ToolResult], log: Path
+) -> None:
     told = await tools["h__die"].call({}, CONTEXT)
-    assert (told.kind, told.infrastructure) == ("error", True)
-    assert "was lost. Whether it took effect is not known" in told.content
-    assert (await hanging).infrastructure
+    assert told.kind == (await hanging).kind == "in_doubt"
+    assert "was lost. Whether the call took effect is not known" in told.content
     assert calls_in(log, "die") == 1
     assert (await tools["h__echo"].call({"text": "back"}, CONTEXT)).content == "back"  # on a new process
 

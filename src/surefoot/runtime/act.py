@@ -116,7 +116,7 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
-    """The result of one call. No event when one that must not be repeated ran out of time: nobody knows if it ran."""
+    """The result of one call. No event when nobody knows whether one ran that must not be repeated: it is in doubt."""
     call = state.call(call_id)
     assert call is not None  # noqa: S101  # the move was made from this state
     assert call.spec is not None  # noqa: S101  # only calls of known tools are allowed
@@ -167,6 +167,8 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
     finally:
         if is_function and (threads := own.threads(context)):
             world.services.used_by(threads)  # a thread cannot be stopped, so its services stay open until it is done
+    if getattr(result, "kind", "") == "in_doubt" and not call.spec.may_repeat and not state.scope:
+        return ()  # as where it ran out of time: a person decides
     elapsed_s = max(world.elapsed_s, state.elapsed_s + limit_s) if is_over else world.elapsed_s
     return (CallEnded(call_id, await fit_result(world, result, call, state), elapsed_s),)
 

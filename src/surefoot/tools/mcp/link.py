@@ -54,7 +54,12 @@ class Unreachable(Exception):
 
 
 class LinkLost(Exception):
-    """The connection was lost while an answer was waited for: whether the call took effect is not known."""
+    """The connection was lost while an answer was waited for: whether the call took effect is not known.
+
+    Unless it `is_refused`: then it did not.
+    """
+
+    is_refused = False
 
 
 class Link:
@@ -99,7 +104,9 @@ class Link:
         except MCPError as error:
             if self._is_lost_by(error):
                 is_told = self._status >= 400  # noqa: PLR2004  # refusals of HTTP begin there
-                raise LinkLost(f"HTTP status {self._status}" if is_told else "") from error
+                lost = LinkLost(f"HTTP status {self._status}" if is_told else "")
+                lost.is_refused = is_told and self._status < 500  # noqa: PLR2004  # from there on it may have been begun
+                raise lost from error
             raise
 
     async def ask(self, ask: Callable[[Client], Awaitable[T]]) -> T:

@@ -70,7 +70,7 @@ class McpTool:
         return self if pin == self.pin else McpTool(replace(self.offer, spec=spec, pin=pin), self.connection)
 
     async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
-        why = ""
+        why, is_refused = "", False
         for may_repeat in (self.spec.may_repeat, False):
             link = await self._link(context)
             if isinstance(link, ToolResult):
@@ -78,12 +78,14 @@ class McpTool:
             try:
                 return await self._send(link, arguments, context)
             except LinkLost as error:
-                why = f" ({error})" if str(error) else ""
+                why, is_refused = f" ({error})" if str(error) else "", error.is_refused
                 if not may_repeat:
                     break
-        unknown = "" if self.spec.may_repeat else " Whether it took effect is not known: find that out first."
-        lost = f"The connection to the MCP server {self.connection.server.name} was lost{why}.{unknown}"
-        return self._result(lost, failed=True, infrastructure=True)
+        lost = f"The connection to the MCP server {self.connection.server.name} was lost{why}."
+        if self.spec.may_repeat or is_refused:
+            return self._result(lost, failed=True, infrastructure=True)
+        unknown = self._result(f"{lost} Whether the call took effect is not known.", failed=True)
+        return replace(unknown, kind="in_doubt")  # a person finds out: it may not be made twice
 
     async def probe(
         self,
