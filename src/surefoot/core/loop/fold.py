@@ -236,15 +236,15 @@ def _judged(state: State, event: events.CallJudged, also: Mapping[str, object]) 
     if event.grounds.digest:
         changes["digest"] = event.grounds.digest
     match decision:
-        case Deny(reason):  # a refusal is a result that the model can read
-            kind = "ReasoningStepViolation" if event.rule == REASONING_STEP else "denied"
-            changes["result"] = ToolResult(reason, kind, source="gate", trust="trusted")
         case Allow():
             state = changed(state, is_foreign=False) if event.by and state.is_foreign else state
             for call in state.calls:
                 if call.id == event.call_id and call.spec is not None and call.spec.finish:
                     # a finish tool does nothing but say that it is over
                     changes["result"] = ToolResult("accepted", source="surefoot", trust="trusted")
+        case Deny(reason):  # a refusal is a result that the model can read
+            kind = "ReasoningStepViolation" if event.rule == REASONING_STEP else "denied"
+            changes["result"] = ToolResult(reason, kind, source="gate", trust="trusted")
         case Ask():
             pass
         case _:

@@ -180,8 +180,9 @@ def seconds_left(state: State, *, last: bool = False) -> float | None:
 def window_of(state: State, role: str) -> int | None:
     """The window of a role's model in tokens: as configured, else as its traits tell; less if an overflow said so."""
     speaker = state.speakers[role]
-    told, limit = speaker.traits.get(TRAIT), speaker.fit.limit
-    known = state.config.context_tokens or (int(told) if told and told.isdecimal() else None)
+    known, limit = state.config.context_tokens, speaker.fit.limit
+    if not known and (told := speaker.traits.get(TRAIT)) and told.isdecimal():
+        known = int(told)
     return min(known, limit) if known and limit else known or limit
 
 

@@ -335,10 +335,8 @@ def fitting(state: State, role: str, offered: Catalogue) -> Catalogue:
 
 def head(state: State, role: str) -> tuple[str, ModelMessage]:
     """The system text and the first user message of a role, made once for each mode."""
-    mode = state.speakers[role].mode
-    name = prompt_name(role, mode)
-    step = state.running_step
-    key = name if step is None else f"{name}:{step.step_id}"
+    mode, step = state.speakers[role].mode, state.running_step
+    key = f"{role}:{mode}" if step is None else f"{role}:{mode}:{step.step_id}"
     kept = state.heads.get(key)
     if kept is not None:
         return kept
@@ -350,7 +348,9 @@ def head(state: State, role: str) -> tuple[str, ModelMessage]:
     else:
         native = mode == "native"
         described = tools.derived("names_text", names) if native else tools.derived("declarations", declarations)
-    system, user = split_template(state.prompts[name], tools=described, task=user_words(state, role, task))
+    system, user = split_template(
+        state.prompts[prompt_name(role, mode)], tools=described, task=user_words(state, role, task)
+    )
     if state.config.output_schema is not None and state.output_schema is not None and role != THINKER:
         where = "The answer" if state.config.deliverable == "optional" else "<final_output>"
         system += f"\n\n{told_shape(state.output_schema, where)}"
