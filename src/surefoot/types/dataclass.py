@@ -80,7 +80,7 @@ def _init(cls: Any, slots: bool) -> object:
     for one in fields(cls):
         name = values[one.name] = one.name
         if one.default_factory is not dataclasses.MISSING:
-            known[f"_make_{name}"] = one.default_factory
+            known[f"_make_{name}"] = getattr(one.default_factory, "__origin__", one.default_factory)  # an alias is slow
             values[name] = f"_make_{name}() if {name} is _missing else {name}" if one.init else f"_make_{name}()"
             given += [f"{name}=_missing"] if one.init else []
         elif one.default is not dataclasses.MISSING:

@@ -209,6 +209,8 @@ def _replied(state: State, event: events.ModelReplied, also: Mapping[str, object
     step = state.running_step
     spoken = after_reply(speaker, event, outcome, fit)
     speakers = {**state.speakers, event.role: spoken}
+    is_alone = state.usage is speaker.usage  # what one has used who is alone is added up once
+    used = spoken.usage if is_alone else state.usage + event.message.usage
     left = rounds_to_tell(changed(state, speakers=speakers), event.role) if state.reasoner in ROUNDED else 0
     step_id = step.step_id if step is not None else ""
     said = (event.step, event.message, event.parsed, event.mode, event.want, event.role)
@@ -219,9 +221,7 @@ def _replied(state: State, event: events.ModelReplied, also: Mapping[str, object
         turn=turn,
         speakers=speakers,
         wire_ids=state.wire_ids.plus(ids),
-        usage=spoken.usage
-        if state.usage is speaker.usage
-        else state.usage + event.message.usage,  # of one who is alone
+        usage=used,
         requests=state.requests + event.requests,
         calls_made=state.calls_made + len(event.parsed.calls),
         failure=None,
