@@ -333,17 +333,10 @@ class AnthropicReply(wire.ReplyStream):
                 thought.append(text(block.get("thinking")))
             if kind == "redacted_thinking" or (kind == "thinking" and text(block.get("signature"))):
                 opaque.append(wire.opaque_item(self._origin, len(calls) + any(said), block))  # it can be sent back
-        reasoning = "\n\n".join(part for part in thought if part)
+        shown, reasoning = "".join(said), "\n\n".join(filter(None, thought))
         finish = wire.FINISH.get(text(self._reply["stop_reason"]), "unknown")
         return wire.reply_message(
-            self._reply,
-            "".join(said),
-            reasoning,
-            calls,
-            finish=finish,
-            sent=sent_bytes,
-            settings=settings,
-            opaque=opaque,
+            self._reply, shown, reasoning, calls, finish=finish, sent=sent_bytes, settings=settings, opaque=opaque
         )
 
 

@@ -113,11 +113,8 @@ def _encode_of(model: Path, vocabulary: Path) -> Encode:
 
     def encode(text: str) -> bytes:
         numbers = numpy.array([pieces.numbers(text, MOST_NUMBERS)], numpy.int64)
-        inputs = {
-            "input_ids": numbers,
-            "attention_mask": numpy.ones_like(numbers),
-            "token_type_ids": numpy.zeros_like(numbers),
-        }
+        mask, types = numpy.ones_like(numbers), numpy.zeros_like(numbers)
+        inputs = {"input_ids": numbers, "attention_mask": mask, "token_type_ids": types}
         mean = session.run(None, inputs)[0][0].mean(0)
         return (mean / numpy.linalg.norm(mean)).astype(numpy.float32).tobytes()
 

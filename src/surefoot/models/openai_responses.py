@@ -179,13 +179,7 @@ class ResponsesReply(wire.ReplyStream):
         cut = text(mapping(reply.get("incomplete_details")).get("reason"))
         if cut or reply.get("status") == "incomplete":
             finish = _CUT.get(cut, "unknown")
+        shown, reasoning = "".join(said), "\n\n".join(thought)
         return wire.reply_message(
-            reply,
-            "".join(said),
-            "\n\n".join(thought),
-            calls,
-            finish=finish,
-            sent=sent_bytes,
-            settings=settings,
-            opaque=opaque,
+            reply, shown, reasoning, calls, finish=finish, sent=sent_bytes, settings=settings, opaque=opaque
         )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 __all__ = ["dataclass", "field", "fields", "kept", "replace"]
 
 T = TypeVar("T")
+_MANY = 6  # slots from which on it is faster to change the class twice than to ask a descriptor for each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,9 +64,6 @@ def _frozen(cls: Any, slots: bool) -> type:
             setattr(cls, name, made)
     cls.__dataclass_params__.frozen = True
     return cls
-
-
-_MANY = 6  # fields from which on it is faster to change the class twice
 
 
 def _init(cls: Any, slots: bool) -> object:

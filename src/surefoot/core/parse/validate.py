@@ -39,6 +39,7 @@ _MOST_TOLD = 300
 
 Place = tuple[str | int, ...]
 """Where a value stands in the arguments: keys and positions from the top."""
+_Removed = dict[Place, ValidationError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,7 @@ class _Coercion:
     def apply(self, value: dict[str, object]) -> tuple[dict[str, object], list[Place], list[ValidationError]]:
         """The value (changed in place), where it was changed, and the errors that are left."""
         coerced: list[Place] = []
-        removed: dict[Place, ValidationError] = {}
+        removed: _Removed = {}
         while True:
             errors = [*islice(self._library.iter_errors(value), MOST_ERRORS * 2)]
             self._left -= 1
@@ -242,11 +243,7 @@ class _Coercion:
                 return value, coerced, left
 
     def _mended(
-        self,
-        value: dict[str, object],
-        error: ValidationError,
-        coerced: list[Place],
-        removed: dict[Place, ValidationError],
+        self, value: dict[str, object], error: ValidationError, coerced: list[Place], removed: _Removed
     ) -> bool:
         place = tuple(error.instance_path)
         if isinstance(error.kind, ValidationErrorKind.AnyOf | ValidationErrorKind.OneOfNotValid):
@@ -255,7 +252,7 @@ class _Coercion:
             for errors in context:
                 if self._left < 0:
                     return False
-                trial, own, gone = deepcopy(value), list[Place](), dict[Place, ValidationError]()
+                trial, own, gone = deepcopy(value), list[Place](), _Removed()
                 if not sum(self._mended(trial, error, own, gone) for error in errors):  # each of them is tried
                     continue
                 trial, more, left = self.apply(trial)
