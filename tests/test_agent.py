@@ -469,6 +469,21 @@ def test_a_tool_that_swallows_its_cancellation_is_left_behind(
         assert run.reason == "in_doubt"
 
 
+async def test_what_cannot_watch_is_refused_before_a_run_begins() -> None:
+    async def later(_: object) -> None: ...
+
+    store, wrong = MemoryJournal(), cast("list[Any]", [later, 5])
+    agent = Agent(ScriptedModel(["done"]), journal=store)
+    run = await agent.run("go")
+    for watch in wrong:
+        for start in (agent.run("go", watch=watch), agent.resume(run, watch=watch), agent.fork(run, 1, watch=watch)):
+            with pytest.raises(UsageError, match=r"watch=.*: give a plain function; async code can iterate over"):
+                await start
+        with pytest.raises(UsageError, match="watch="):
+            await agent.chat("c").send("go", watch=watch)
+    assert len((await store.list()).runs) == 1
+
+
 @pytest.mark.parametrize(("effect", "status"), [("read", "completed"), ("write", "paused")])
 async def test_a_tool_that_cannot_tell_whether_its_effect_took_place_leaves_the_call_in_doubt(
     effect: Any, status: str

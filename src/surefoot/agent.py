@@ -38,7 +38,7 @@ from surefoot.runtime.start import (
     planned,
 )
 from surefoot.runtime.trajectories import Trajectories
-from surefoot.runtime.world import Watch
+from surefoot.runtime.world import Watch, check_watch
 from surefoot.speak import at_rest, state_now
 from surefoot.tools.function import ToolWrapper
 from surefoot.types.attachments import Attached
@@ -186,6 +186,7 @@ class Agent(Held, Driver[Out_co]):
         its id or a `Chat`, the model sees what was said and done there. `watch` gets every event, and with `stream` the
         pieces of replies too. Cancelling leaves the run resumable.
         """
+        check_watch(watch)
         asked, new_id = Task.of(task, attachments), run_id or new_run_id()
         return await self.begin(new_id, asked, services, history=history, watch=watch, stream=stream)
 
@@ -284,6 +285,7 @@ class Agent(Held, Driver[Out_co]):
         and the tool profile (one without lifts it); of two guards the stricter holds. `origin`: of a "foreign" run a
         person is asked before the first effect. `over` is for a run of an agent, which only goes on within another.
         """
+        check_watch(watch)
         given, run_id = services_of(self._services, services), id_of(run_id)
         async with self._admission.place(), Opened(await self._store.open(run_id), self._store) as opened:
             text("by", by)
@@ -322,6 +324,7 @@ class Agent(Held, Driver[Out_co]):
         """
         given, run_id = services_of(self._services, services), id_of(run_id)
         whole(1)("at", at)
+        check_watch(watch)
         named = Named(self.name, "", labels or {}, request)
         async with self._admission.place(drives=drives):
             records, _ = await self._store.read_recorded(run_id)

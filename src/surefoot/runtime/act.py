@@ -111,7 +111,6 @@ class Delegating(Protocol):
 
 
 _KINDS = frozenset(get_args(ResultKind))
-
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
@@ -121,8 +120,7 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
     assert call is not None  # noqa: S101  # the move was made from this state
     assert call.spec is not None  # noqa: S101  # only calls of known tools are allowed
     if call.name == READ_RESULT:
-        result = await _page(world, call, state)
-        return (CallEnded(call_id, result, world.elapsed_s),)
+        return (CallEnded(call_id, await _page(world, call, state), world.elapsed_s),)
     tool = world.tools.get(call.name)
     if tool is None:
         missing = f"the tool {call.name!r} is part of this run but was not given to the agent that goes on with it"

@@ -16,9 +16,10 @@ from surefoot.core.state.roles import GUARD, PLANNER, THINKER
 from surefoot.core.state.state import State
 from surefoot.runtime.cast import Cast
 from surefoot.runtime.services import RunServices
+from surefoot.tools.call import is_async
 from surefoot.types.attachments import Attachment, files_in
 from surefoot.types.config import Budget
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.events import CallEnded, CallJudged, CallStarted, Event, ModelReplied, ModelTraitLearnt
 from surefoot.types.guard_events import BranchCommitted, BranchRejected, HypothesesMade
 from surefoot.types.messages import Signal
@@ -41,6 +42,12 @@ _READ_NO_FILES = frozenset({GUARD, PLANNER})
 
 Watch = Callable[[Event | Signal], None]
 """Somebody who looks on: gets every event once it is appended, and the signals between them."""
+
+
+def check_watch(watch: Watch | None) -> None:
+    """Raise `ConfigError` for what cannot look on: an async function would be called, and never awaited."""
+    if watch is not None and (not callable(watch) or is_async(watch)):  # pyright: ignore[reportUnnecessaryComparison]  # misuse is told
+        raise ConfigError("watch", watch, "give a plain function; async code can iterate over `agent.stream(…)`")
 
 
 Hear = Callable[[State, bool, Collection[str]], Awaitable[tuple[Sequence[Event], Sequence[Posted]]]]
