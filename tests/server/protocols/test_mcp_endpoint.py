@@ -15,7 +15,7 @@ from surefoot.types.outcomes import Cancelled
 
 pytest.importorskip("mcp")
 from mcp import MCPError
-from mcp.types import TextResourceContents
+from mcp.types import INVALID_PARAMS, TextResourceContents
 from mcp_client import client_of, text_of
 
 pytestmark = pytest.mark.anyio
@@ -46,6 +46,12 @@ async def test_an_agent_is_a_tool_and_a_call_of_it_a_run(mode: str, store: Memor
         assert (await task_of(store, run)).author == "model"
         assert text_of(await client.call_tool("run_status", {"run_id": run})) == "completed"
         assert text_of(await client.call_tool("run_answer", {"run_id": run})) == "It is done."
+        can = client.server_capabilities  # of the older version alone, whose clients ask for nothing else
+        assert (can.resources is None) == (can.tools is None)
+        assert (await client.list_resources()).resources == []
+        with pytest.raises(MCPError, match="no_such_run: unknown run none") as told:
+            await client.read_resource("surefoot://runs/none")
+        assert told.value.code == INVALID_PARAMS
         (template,) = (await client.list_resource_templates()).resource_templates
         uri = template.uri_template.replace("{run_id}", run)
         (content,) = (await client.read_resource(uri)).contents

@@ -111,7 +111,7 @@ async def _answered(asked: Asked[None, RunAgent], given: RunAgentInput) -> tuple
 
 def _word(call_id: str, entry: ResumeEntry, by: str) -> Word:
     if entry.status == "cancelled":
-        return Refuse(((call_id, ""),), by, "nobody has decided")
+        return Refuse(((call_id, ""),), by, "the question was closed without an answer")
     answer = checked(Answer, entry.payload)
     match answer.decision:
         case "approve" | "deny" if not answer.digest:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
 from pydantic import Field
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -82,6 +83,7 @@ class Conversation(Response):
             version=own_version(),
             on_list_tools=self._tools,
             on_call_tool=self._call,
+            on_list_resources=self._resources,
             on_list_resource_templates=self._templates,
             on_read_resource=self._read,
         )
@@ -178,6 +180,10 @@ class Conversation(Response):
             said = f"{said}\n\nAsk run_status for run {run.run_id} later."
         return _result(said, run, is_error=run.status not in _GOOD)
 
+    async def _resources(self, _context: object, _params: object) -> types.ListResourcesResult:
+        """None by name. Without this the SDK does not say that there are resources, and clients do not ask."""
+        return types.ListResourcesResult(resources=[])
+
     async def _templates(self, _context: object, _params: object) -> types.ListResourceTemplatesResult:
         told = types.ResourceTemplate(
             name="run",
@@ -190,8 +196,11 @@ class Conversation(Response):
     async def _read(self, _context: object, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri, asked = str(params.uri), self._asked
         if not self._may("read") or not uri.startswith(_URI):
-            raise Problem("no_such_run", "unknown resource")
-        run = await run_of(asked, uri.removeprefix(_URI))
+            raise MCPError(types.INVALID_PARAMS, f"unknown resource {visible(uri)}")
+        try:
+            run = await run_of(asked, uri.removeprefix(_URI))
+        except Problem as problem:
+            raise MCPError(types.INVALID_PARAMS, f"{problem.name}: {problem.detail}") from problem
         records = await Reading(asked.site.store, run.run_id).all()
         text = await at_desk(asked, lambda: "".join(export(records, "md", run.run_id)))
         told = types.TextResourceContents(uri=uri, mime_type="text/markdown", text=text)
