@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import cache, lru_cache
 from hashlib import sha256
+from itertools import repeat
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
 
 import orjson
@@ -263,11 +264,18 @@ def _dump(value: object) -> bytes:
 def _plain(value: object) -> object:
     if isinstance(value, Decimal):
         return str(value)
-    return _plain_fields(value) if is_dataclass(value) and not isinstance(value, type) else plain(value)
+    is_dataclass = hasattr(type(value), "__dataclass_fields__")
+    return _plain_fields(cast("DataclassInstance", value)) if is_dataclass else plain(value)
 
 
 def _plain_fields(value: DataclassInstance) -> dict[str, object]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__ if not name.startswith("_")}
+    names = _public(type(value))
+    return dict(zip(names, map(getattr, repeat(value), names), strict=True))
+
+
+@cache
+def _public(kind: type[DataclassInstance]) -> tuple[str, ...]:
+    return tuple(name for name in kind.__dataclass_fields__ if not name.startswith("_"))
 
 
 _BEYOND = 2**62

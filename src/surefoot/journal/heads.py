@@ -62,6 +62,10 @@ class Head(NamedTuple):
         return self.seq if is_now else self.synced
 
 
+HeadRow = tuple[bytes, int, bytes, int, str, bytes]
+"""A `Head` by its place in the row, which costs less to make."""
+
+
 class DamagedHead(ValueError):
     """A slot was altered or torn."""
 
@@ -106,12 +110,13 @@ class Heads:
         os.lseek(self._file, (number - 1) * SLOT_BYTES, os.SEEK_SET)
         return _unpacked(os.read(self._file, SLOT_BYTES))
 
-    def put(self, number: int, head: Head) -> None:
+    def put(self, number: int, head: HeadRow) -> None:
         """Write the head of a run, as of this boot."""
         if self._file is None or not 0 < number <= _MOST_RUNS:  # a damaged file may give any number
             raise OSError(f"{self.path}: there can be no slot for run number {number}")
         os.lseek(self._file, (number - 1) * SLOT_BYTES, os.SEEK_SET)
-        body = _body.pack(head.key, self._boot, head.synced, head.seq, head.hash, head.name.encode())
+        key, seq, hash_, synced, name, _ = head
+        body = _body.pack(key, self._boot, synced, seq, hash_, name.encode())
         if os.write(self._file, _checked.pack(zlib.crc32(body, _SALT), body)) != SLOT_BYTES:
             raise OSError(f"{self.path}: a slot could not be written whole")
 

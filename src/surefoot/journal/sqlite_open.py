@@ -12,7 +12,7 @@ from pathlib import Path
 
 from surefoot.core.state.summary import is_outdated, ready_at
 from surefoot.journal.codec import BlobRow, RunRow, check_id, check_there, digest_of, genesis, rows_of
-from surefoot.journal.heads import Head, Heads, head_of, heads_of
+from surefoot.journal.heads import Heads, head_of, heads_of
 from surefoot.journal.raw import check_end
 from surefoot.journal.sqlite_file import (
     FORMAT,
@@ -221,8 +221,8 @@ class SqliteRun:
 
     def __init__(self, file: OpenFile, number: int, place: Place, summary: RunSummary, synced: int) -> None:
         self.run_id = summary.run_id
-        head = head_of(self.run_id, 0, b"", 0)
-        self._mark = head.key, head.name
+        self._head = head_of(self.run_id, 0, b"", 0)
+        self._token = file.token
         self._summary = self._kept = summary
         self._synced = synced
         self._file = file
@@ -257,7 +257,7 @@ class SqliteRun:
         self._check()
         writer, number, now = self._file.writer, self._number, time.time() if at is None else at
         rows, blobs, tail, summary = rows_of(number, events, now, place or self._place, self._summary)
-        if place in (None, self._place):
+        if place is None or place == self._place:
             if self._blobs:
                 blobs = [*self._blobs.values(), *blobs]
                 self._blobs.clear()
@@ -271,7 +271,7 @@ class SqliteRun:
         if durability == "soon":
             writer.soon()
             return tail
-        await self._write()
+        await writer.flushed(number, at_once=len(self._file.driven) <= 1)
         if durability == "synced":
             await writer.synced()
         return tail
@@ -312,7 +312,7 @@ class SqliteRun:
             if standing:
                 self._summary = replace(self._summary, standing=standing, reason=why)
             self.give_up(wake_at)
-            await self._write()
+            await self._file.writer.flushed(self._number, at_once=len(self._file.driven) <= 1)
 
     def give_up(self, wake_at: float | None = None) -> None:
         """Queue what is left to write, with the right to drive as the last thing."""
@@ -329,25 +329,14 @@ class SqliteRun:
     @property
     def failure(self) -> JournalError | None:
         """Why something that was to be appended is lost, if it is."""
-        writer = self._file.writer
-        return writer.failures.get(self._number) or writer.broken
+        return self._file.writer.failure(self._number)
 
     def _note(self) -> Note:
         """How the run stands. Its summary is kept when a list would show another one, and when the run is released."""
-        (key, name), now = self._mark, self._summary
+        now, (key, _, _, _, name, boot), (seq, hash_) = self._summary, self._head, self._place
         if is_due := self._is_released or is_outdated(self._kept, now):
             self._kept = now
-        head = Head(key, *self._place, self._synced, name)
-        return Note(self._number, self._file.token, head, now if is_due else None)
-
-    async def _write(self) -> None:
-        writer = self._file.writer
-        if len(self._file.driven) > 1:
-            await writer.flushed()  # the others' rows join in
-        else:
-            writer.flush()
-        if (writer.failures or writer.broken) and (failure := self.failure):
-            raise failure
+        return self._number, self._token, (key, seq, hash_, self._synced, name, boot), now if is_due else None
 
     def _check(self) -> None:
         if self._is_released:

@@ -34,11 +34,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from surefoot.journal.codec import BlobRow, EventRow, encode_summary, storable
-from surefoot.journal.heads import Head, Heads, sync_descriptor
+from surefoot.journal.heads import HeadRow, Heads, sync_descriptor
 from surefoot.journal.sqlite_file import FILE_ERRORS, PAGE_BYTES, file_error
 from surefoot.types.errors import JournalError, LeaseLost
 from surefoot.types.ports import RunSummary
@@ -109,16 +109,9 @@ HeardRow = tuple[str, str, int, int]
 """What came of a word, why, the record that it became, and the number of the word."""
 
 
-class Note(NamedTuple):
-    """How a run stands once its rows are written: what goes beside the file, and its summary when that is due.
-
-    It counts only while the run is still `owner`'s.
-    """
-
-    number: int
-    owner: str
-    head: Head
-    summary: RunSummary | None
+Note = tuple[int, str, HeadRow, RunSummary | None]
+"""How a run stands once its rows are written: its number, its owner, without whom this does not count, what goes beside
+the file, and its summary when that is due."""
 
 
 EVERY = 0
@@ -138,6 +131,7 @@ _IS_OWN = "SELECT 1 FROM run WHERE number=? AND owner=?"
 _PUT_LABEL = "INSERT OR IGNORE INTO label (label, run) VALUES (?, ?)"
 _HEARD = "UPDATE word SET outcome=?, detail=?, seq=? WHERE number=?"
 INSERT_BLOB = "INSERT OR IGNORE INTO blob (digest, data, run, seq) VALUES (?, ?, ?, ?)"
+_body_of, _data_of = itemgetter(4), itemgetter(1)
 _FREE_RUN = """
 WITH freed (run, token, ready_at, hears, now) AS (VALUES (?, ?, ?, ?, ?))
 UPDATE run SET owner='', lease_until=NULL,
@@ -158,7 +152,7 @@ def put_summary(db: sqlite3.Connection, number: int, summary: RunSummary) -> Non
 def _check_owners(db: sqlite3.Connection, notes: Collection[Note]) -> None:
     """Raise `IntegrityError` where a run is not its driver's any more."""
     for note in notes:
-        if db.execute(_IS_OWN, (note.number, note.owner)).fetchone() is None:
+        if db.execute(_IS_OWN, note[:2]).fetchone() is None:
             raise sqlite3.IntegrityError
 
 
@@ -182,7 +176,7 @@ class Writer:
         self._blobs: dict[str, BlobRow] = {}
         self.freed: list[FreeRow] = []
         self._heard: defaultdict[int, list[HeardRow]] = defaultdict(list)
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._flush_at = 0.0  # when what is queued is to be written at the latest; 0: nothing is
         self._due_on: asyncio.AbstractEventLoop | None = None
         self._awaited_on: asyncio.AbstractEventLoop | None = None
@@ -234,15 +228,24 @@ class Writer:
             self._due_on = loop
             loop.call_at(self._flush_at, partial(self.soon, is_timer=True))
 
-    async def flushed(self) -> None:
-        """Return when what is queued now is written or has failed; what others queue in this turn joins in."""
+    def flushed(self, number: int, *, at_once: bool) -> asyncio.Future[None]:
+        """Done when what is queued now is written; fails where something of that run is lost.
+
+        What others queue in this turn joins in, unless it is written `at_once`.
+        """
         loop = asyncio.get_running_loop()
-        if self._awaited_on is not loop:
+        waiter = loop.create_future()
+        self._waiters.append((number, waiter))
+        if at_once:
+            self.flush()
+        elif self._awaited_on is not loop:
             self._awaited_on = loop
             loop.call_soon(self.flush)
-        waiter = loop.create_future()
-        self._waiters.append(waiter)
-        await waiter
+        return waiter
+
+    def failure(self, number: int) -> JournalError | None:
+        """Why something of a run is lost, if it is."""
+        return self.failures.get(number) or self.broken
 
     async def synced(self) -> None:
         """Return when all that is written now would survive the loss of power."""
@@ -271,8 +274,12 @@ class Writer:
                 self._commit_each(events, blobs.values(), freed, notes, heard)
             except FILE_ERRORS as error:
                 self._fail((*events, *freed, *notes), error)
-        for waiter in waiters:
-            if not waiter.done():
+        for number, waiter in waiters:
+            if waiter.done():
+                continue
+            if (self.failures or self.broken) and (failure := self.failure(number)):
+                waiter.set_exception(failure)
+            else:
                 waiter.set_result(None)
 
     async def aclose(self) -> None:
@@ -300,9 +307,9 @@ class Writer:
                 db.executemany(INSERT_BLOB, blobs)
             if events:
                 db.executemany(INSERT_EVENT, events)
-            for note in notes:
-                if note.summary is not None:
-                    put_summary(db, note.number, note.summary)
+            for number, _, _, summary in notes:
+                if summary is not None:
+                    put_summary(db, number, summary)
             if heard:
                 db.executemany(_HEARD, heard)
             if freed:
@@ -313,19 +320,19 @@ class Writer:
                 db.execute("ROLLBACK")
             raise
         try:  # after the commit: never more than is there
-            for note in notes:
-                self._heads.put(note.number, note.head)
+            for number, _, head, _ in notes:
+                self._heads.put(number, head)
         except OSError as error:
             told = f"cannot write {self._heads.path}: {error}; fix that, then resume"
             self.broken = JournalError(f"journal {self._path}: {told}")
         if self.watchers:
             changes = {row[0] for row in events}
-            if any(note.summary is not None for note in notes):
+            if any(summary is not None for *_, summary in notes):
                 changes.add(EVERY)
             for number in changes:
                 for changed in self.watchers.get(number, ()):
                     changed.set()
-        size = sum([len(row[4]) for row in events]) + (sum([len(row[1]) for row in blobs]) if blobs else 0)
+        size = sum(map(len, map(_body_of, events))) + sum(map(len, map(_data_of, blobs)))
         self._pages += 2 + len(events) + size // PAGE_BYTES  # by measured commits
         if self._pages > CHECKPOINT_PAGES and (self._checkpoint is None or self._checkpoint.done()):
             self._pages = 0
@@ -344,7 +351,7 @@ class Writer:
         for row in events:
             of_run[row[0]].append(row)
         for note in notes:
-            number = note.number
+            number = note[0]
             rows, words = of_run[number], heard.get(number, ())
             try:
                 self._commit(rows, blobs, (), [note], words)
