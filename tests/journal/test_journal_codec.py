@@ -13,6 +13,7 @@ from journal_cases import EVERY_KIND, LINES, TOOLS, started
 
 from cases import cases, each
 from surefoot.journal import codec
+from surefoot.journal.raw import chain
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import JournalError, JournalTooNew
 from surefoot.types.events import VERSION, CallEnded, Event, ModelReplied, RunForked, RunResumed
@@ -107,11 +108,11 @@ def test_a_catalogue_is_kept_once_under_its_digest() -> None:
 
 def test_the_hash_covers_form_time_body_and_what_went_before() -> None:
     hashes = {
-        codec.chain(codec.genesis("a"), 1, 0.0, b"{}"),
-        codec.chain(codec.genesis("b"), 1, 0.0, b"{}"),
-        codec.chain(codec.genesis("a"), 2, 0.0, b"{}"),
-        codec.chain(codec.genesis("a"), 1, 0.5, b"{}"),
-        codec.chain(codec.genesis("a"), 1, 0.0, b"{ }"),
+        chain(codec.genesis("a"), 1, 0.0, b"{}"),
+        chain(codec.genesis("b"), 1, 0.0, b"{}"),
+        chain(codec.genesis("a"), 2, 0.0, b"{}"),
+        chain(codec.genesis("a"), 1, 0.5, b"{}"),
+        chain(codec.genesis("a"), 1, 0.0, b"{ }"),
     }
     assert len(hashes) == 5
 

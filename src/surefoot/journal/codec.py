@@ -30,7 +30,7 @@ import orjson
 
 from surefoot.core.state.summary import summarise
 from surefoot.core.text.json import plain
-from surefoot.journal.raw import chain, proven
+from surefoot.journal.raw import proven, stamped
 from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, UsageError, overtaken
 from surefoot.types.events import VERSION, Event, RunForked, RunResumed, RunStarted
 from surefoot.types.messages import Usage
@@ -337,13 +337,14 @@ def rows_of(
     Raises `JournalError` for what cannot be recorded.
     """
     seq, previous = tail
+    stamp = stamped(VERSION, at)
     rows: list[EventRow] = []
     blobs: list[BlobRow] = []
     for event in events:
         body, blob = encode(event)
         if blob is not None:
             blobs.append((*blob, number, seq))
-        previous = chain(previous, VERSION, at, body)
+        previous = sha256(previous + stamp + body).digest()  # as `chain` does
         rows.append((number, seq, at, VERSION, body, previous))
         seq += 1
     return rows, blobs, Place(seq, previous), summarise(summary, events, at)

@@ -18,20 +18,20 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import zlib
 from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
+from zlib import crc32
 
 from surefoot.journal.codec import genesis
 
 SLOT_BYTES = 128
 
 _MOST_RUNS = 100_000_000
-_SALT = zlib.crc32(b"surefoot heads 1")
+_SALT = crc32(b"surefoot heads 1")
 _KEY_BYTES = 16
 _NAME_BYTES = 52
 _body = Struct(f">{_KEY_BYTES}s8sQQ32s{_NAME_BYTES}s")
@@ -114,10 +114,10 @@ class Heads:
         """Write the head of a run, as of this boot."""
         if self._file is None or not 0 < number <= _MOST_RUNS:  # a damaged file may give any number
             raise OSError(f"{self.path}: there can be no slot for run number {number}")
-        os.lseek(self._file, (number - 1) * SLOT_BYTES, os.SEEK_SET)
         key, seq, hash_, synced, name, _ = head
         body = _body.pack(key, self._boot, synced, seq, hash_, name.encode())
-        if os.write(self._file, _checked.pack(zlib.crc32(body, _SALT), body)) != SLOT_BYTES:
+        slot = _checked.pack(crc32(body, _SALT), body)
+        if _write_at(self._file, slot, (number - 1) * SLOT_BYTES) != SLOT_BYTES:
             raise OSError(f"{self.path}: a slot could not be written whole")
 
     def all(self) -> Iterator[tuple[int, Head | None]]:
@@ -200,13 +200,21 @@ def sync_descriptor(descriptor: int) -> None:
         os.fsync(descriptor)
 
 
+def _seek_and_write(descriptor: int, data: bytes, at: int) -> int:
+    os.lseek(descriptor, at, os.SEEK_SET)
+    return os.write(descriptor, data)
+
+
+_write_at = getattr(os, "pwrite", _seek_and_write)  # Windows has none
+
+
 def _unpacked(slot: bytes) -> Head | None:
     if not slot or slot == _BLANK:
         return None
     if len(slot) != SLOT_BYTES:
         raise DamagedHead("its slot was cut")
     told, body = _checked.unpack(slot)
-    if zlib.crc32(body, _SALT) != told:
+    if crc32(body, _SALT) != told:
         raise DamagedHead("its slot was altered")
     key, boot, synced, seq, hash_, name = _body.unpack(body)
     return Head(key, seq, hash_, synced, name.rstrip(b"\0").decode(errors="replace"), boot)

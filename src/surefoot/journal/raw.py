@@ -15,12 +15,13 @@ from surefoot.types.ports import Place
 _FORMS = 2**31
 """Forms of records that there can be."""
 
-_form_and_time = Struct(">Id").pack
+stamped = Struct(">Id").pack
+"""The form of a record and its time, as they are chained."""
 
 
 def chain(previous: bytes, version: int, at: float, body: bytes) -> bytes:
     """The hash of a record that follows the one of hash `previous`. Both are 32 raw bytes."""
-    return sha256(previous + _form_and_time(version, at) + body).digest()
+    return sha256(previous + stamped(version, at) + body).digest()
 
 
 def proven(run_id: str, place: Place, row: object) -> Row:

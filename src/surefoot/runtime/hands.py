@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 from surefoot.core.state.state import State
@@ -15,9 +14,10 @@ from surefoot.types import moves
 from surefoot.types.events import Event
 
 
-@dataclass(frozen=True, slots=True)
 class LiveHands(World):
     """Hands that touch the real world."""
+
+    __slots__ = ()
 
     def do(self, move: moves.WorldMove, state: State) -> Awaitable[Sequence[Event]]:
         match move:

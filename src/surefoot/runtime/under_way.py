@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from itertools import chain
 from types import TracebackType
 from typing import Protocol, cast
 
@@ -116,9 +117,9 @@ class UnderWay:
             if not isinstance(error, JournalError):
                 await self._append()
 
-    def has_more(self, state: State) -> bool:
-        """Whether there is something to wait for: moves that were begun, or a word that was not heard yet."""
-        return bool(self.moves) or (self._has_words and state.ending is None)
+    def has_words(self, state: State) -> bool:
+        """Whether something was said that was not heard yet, and that the run may still hear."""
+        return self._has_words and state.ending is None
 
     async def start(self, moves: Sequence[Move], state: State) -> State:
         """Put on record what announces the moves, then let them begin. Gives the state with the announcements."""
@@ -141,8 +142,8 @@ class UnderWay:
             state = fold(events, state)
             self._owed += events
         if begun:
-            self.moves = self.moves.union(begun)
-            self._waiting |= dict.fromkeys(begun, state)
+            waiting = dict.fromkeys(begun, state)
+            self.moves, self._waiting = self.moves.union(waiting), self._waiting | waiting
         if begun or safest != "soon":
             await self._append(safest)
         if not self.moves and time.monotonic() - self._turned_s > _LONGEST_TURN_S:  # a reply may hold a thousand calls
@@ -159,13 +160,22 @@ class UnderWay:
             return ()
         if self._owed:
             await self._append()
-        calls = state.calls
+        calls, said = state.calls, ()
         has_others = len(calls) > 1 and sum(call.is_open for call in calls) > 1  # they may start beside it
         is_only = len(self._waiting) == len(self.moves) == 1 and state.planning is None and not has_others
         if is_only and not (self._has_words or self._leave.has_begun):
-            said = await self._made_alone(state)
+            move, begun = self._waiting.popitem()  # nothing goes on beside it, so it needs no task
+            self._alone = state
+            try:
+                self._ended[move] = await self._hands.do(move, begun)
+            except asyncio.CancelledError:
+                if not self._is_over:
+                    raise
+            finally:
+                self._alone = None
+            if self._hearing is not None:
+                said = await self._heard_beside(self._hearing)
         else:
-            said = ()
             for move, begun in self._waiting.items():
                 task = self._tasks.create_task(self._make(move, begun))
                 self._making[task] = move
@@ -186,20 +196,9 @@ class UnderWay:
             raise asyncio.CancelledError
         return events
 
-    async def _made_alone(self, state: State) -> Sequence[Event]:
-        """Make the only move here: nothing goes on beside it, so it needs no task. Gives what was said meanwhile."""
-        move, begun = self._waiting.popitem()
-        self._alone = state
-        try:
-            self._ended[move] = await self._hands.do(move, begun)
-        except asyncio.CancelledError:
-            if not self._is_over:
-                raise
-        finally:
-            self._alone = None
-        if self._hearing is None:
-            return ()
-        await self._hearing
+    async def _heard_beside(self, hearing: asyncio.Task[None]) -> Sequence[Event]:
+        """What was said while a move was made here."""
+        await hearing
         self._hearing = None
         if self._is_over:
             self.moves, self._effects, self._ended = frozenset(), set(), {}
@@ -272,14 +271,13 @@ class UnderWay:
     async def _recorded(self) -> Sequence[Event]:
         """What the moves have brought that have ended, owed to the journal; that of effects is written at once."""
         ended, self._ended = self._ended, {}
-        events: list[Event] = []
-        for brought in ended.values():
-            events += brought
+        events = [*chain.from_iterable(ended.values())]
         self._owed += events
         self.moves = self.moves.difference(ended)
-        if events and not self._effects.isdisjoint(ended):
-            await self._append("written")
-        self._effects.difference_update(ended)
+        if self._effects:
+            if events and not self._effects.isdisjoint(ended):
+                await self._append("written")
+            self._effects.difference_update(ended)
         return events
 
     async def _append(self, wanted: Durability = "soon", heard: Sequence[Posted] = ()) -> None:

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from surefoot.core.state.roles import GUARD, PLANNER, THINKER
@@ -19,8 +18,18 @@ from surefoot.runtime.services import RunServices
 from surefoot.tools.call import is_async
 from surefoot.types.attachments import Attachment, files_in
 from surefoot.types.config import Budget
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.errors import ConfigError, UsageError
-from surefoot.types.events import CallEnded, CallJudged, CallStarted, Event, ModelReplied, ModelTraitLearnt
+from surefoot.types.events import (
+    CallEnded,
+    CallJudged,
+    CallStarted,
+    Event,
+    ModelReplied,
+    ModelTraitLearnt,
+    RunEnded,
+    RunStarted,
+)
 from surefoot.types.guard_events import BranchCommitted, BranchRejected, HypothesesMade
 from surefoot.types.messages import Signal
 from surefoot.types.moves import WorldMove
@@ -37,7 +46,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("surefoot")
 _GATE_LOG = logging.getLogger("surefoot.gate")
-_OF_EVERY_STEP = frozenset({ModelReplied, CallJudged, CallStarted, CallEnded})
+_OF_EVERY_RUN = frozenset({RunStarted, ModelReplied, CallJudged, CallStarted, CallEnded, RunEnded})
 _READ_NO_FILES = frozenset({GUARD, PLANNER})
 
 Watch = Callable[[Event | Signal], None]
@@ -109,13 +118,12 @@ class World:
 
         That is how steps without tools go, and which ways to go on are taken.
         """
+        if self.watch is self.spans is None and _OF_EVERY_RUN.issuperset(map(type, events)):
+            return
         for event in events:
-            if self.watch is not None:
-                self.tell(event)
+            self.tell(event)
             if self.spans is not None:
                 self.spans.take(event)
-            if type(event) in _OF_EVERY_STEP:
-                continue
             match event:
                 case ModelTraitLearnt():
                     self.cast.learn(event, self.journal.run_id)
