@@ -15,7 +15,8 @@ from surefoot import Agent, ModelRequest, Run, SqliteJournal, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
 from surefoot.core.state.summary import HEAD_CHARS
-from surefoot.journal.codec import chain, encode, genesis
+from surefoot.journal.codec import encode, genesis
+from surefoot.journal.raw import chain
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types import events

@@ -20,8 +20,9 @@ from journal_cases import REPLY, add, alter, connection_of, fit_heads, read_all,
 
 from cases import cases
 from records import until
-from surefoot.journal.codec import chain, genesis
+from surefoot.journal.codec import genesis
 from surefoot.journal.heads import heads_of
+from surefoot.journal.raw import chain
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.sqlite_file import FORMAT
 from surefoot.journal.sqlite_write import SharedSync, checkpoint

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from journal_cases import EVERY_KIND, REPLY, connection_of, read_all, started, story, write
 
-from surefoot.journal.codec import chain, encode, genesis
+from surefoot.journal.codec import encode, genesis
 from surefoot.journal.memory import MemoryJournal, store_of
+from surefoot.journal.raw import chain
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import new_run_id
 from surefoot.types.errors import JournalError, LeaseLost, RunBusy, UsageError

@@ -78,6 +78,7 @@ class UnderWay:
     def __init__(self, journal: RunJournal, hands: Hands, leave: Leave | None = None) -> None:
         self._leave = leave or Leave()
         self.moves: frozenset[Move] = frozenset()
+        self.is_full = False  # a move was begun beside which none may start
         self._journal = journal
         self._hands = hands
         self._tasks = asyncio.TaskGroup()
@@ -144,6 +145,9 @@ class UnderWay:
         if begun:
             waiting = dict.fromkeys(begun, state)
             self.moves, self._waiting = self.moves.union(waiting), self._waiting | waiting
+            calls = state.calls
+            has_others = len(calls) > 1 and sum(call.is_open for call in calls) > 1
+            self.is_full = len(self.moves) == 1 and state.planning is None and not has_others
         if begun or safest != "soon":
             await self._append(safest)
         if not self.moves and time.monotonic() - self._turned_s > _LONGEST_TURN_S:  # a reply may hold a thousand calls
@@ -160,11 +164,10 @@ class UnderWay:
             return ()
         if self._owed:
             await self._append()
-        calls, said = state.calls, ()
-        has_others = len(calls) > 1 and sum(call.is_open for call in calls) > 1  # they may start beside it
-        is_only = len(self._waiting) == len(self.moves) == 1 and state.planning is None and not has_others
-        if is_only and not (self._has_words or self._leave.has_begun):
-            move, begun = self._waiting.popitem()  # nothing goes on beside it, so it needs no task
+        said: Sequence[Event] = ()
+        is_alone, self.is_full = self.is_full, False
+        if is_alone and not (self._has_words or self._leave.has_begun):
+            move, begun = self._waiting.popitem()  # it needs no task
             self._alone = state
             try:
                 self._ended[move] = await self._hands.do(move, begun)
