@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, cast, get_args
 
 import orjson
@@ -92,6 +93,7 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
 _GATE_LOG = logging.getLogger("surefoot.gate")
 _FINISH_REASONS = frozenset(get_args(FinishReason))
 _COSTS = (float, type(None))
+_tokens = attrgetter("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
 
 
 async def _ask(model: Model, request: ModelRequest, emit: Emit | None) -> tuple[ModelMessage, int]:
@@ -122,8 +124,8 @@ def _writable(message: ModelMessage) -> ModelMessage:
     usage = message.usage
     text = "".join([message.content, message.reasoning, *[f"{c.id}{c.name}{c.arguments}" for c in message.calls]])
     is_known = message.finish_reason in _FINISH_REASONS
-    told = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens)
-    is_whole = {*map(type, (*told, usage.cache_write_tokens))} == {int} and type(usage.cost_usd) in _COSTS
+    told = _tokens(usage)
+    is_whole = {*map(type, told)} == {int} and type(usage.cost_usd) in _COSTS
     if is_known and is_whole and clean(text) == text:
         return message
     calls = tuple(
@@ -141,10 +143,10 @@ def _writable(message: ModelMessage) -> ModelMessage:
         mended=message.mended or mended != message,
         finish_reason=message.finish_reason if is_known else "unknown",
         usage=Usage(
-            *map(int, told),
+            *map(int, told[:4]),
             cost_usd=None if usage.cost_usd is None else float(usage.cost_usd),
             estimated=bool(usage.estimated),
-            cache_write_tokens=int(usage.cache_write_tokens),
+            cache_write_tokens=int(told[4]),
         ),
     )
 
