@@ -40,7 +40,6 @@ from surefoot.types.tools import Catalogue
 from surefoot.types.words import Posted, Resume, Word
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
     from pydantic import TypeAdapter
 
 
@@ -110,14 +109,11 @@ def encode(event: Event) -> tuple[bytes, Blob | None]:
     try:
         if not isinstance(event, _WITH_CONFIG):
             return _dump(event), None
+        told, blob = _with_config(event), None
         if isinstance(event, RunStarted):
             blob = event.tools.derived("journal", lambda tools: (digest_of(data := _dump(tools)), data))
-            return _dump(
-                {**_plain_fields(event), "tools": {_BLOB: blob[0]}, "config": non_defaults(event.config)}
-            ), blob
-        if event.config is None:
-            return _dump(event), None
-        return _dump({**_plain_fields(event), "config": non_defaults(event.config)}), None
+            told["tools"] = {_BLOB: blob[0]}
+        return _dump(told), blob
     except (TypeError, ValueError, RecursionError) as error:
         raise JournalError(
             f"a {event.type} cannot be recorded: {error}; put only JSON values into arguments and settings"
@@ -206,11 +202,7 @@ def word_of(body: bytes) -> Word:
 def encode_word(word: Word) -> bytes:
     """A word as a file keeps it. Raises `JournalError` for one that cannot be kept."""
     try:
-        return _dump(
-            {**_plain_fields(word), "config": non_defaults(word.config)}
-            if isinstance(word, Resume) and word.config
-            else word
-        )
+        return _dump(_with_config(word) if isinstance(word, Resume) else word)
     except (TypeError, ValueError, RecursionError) as error:
         raise JournalError(f"a {word.type} cannot be kept: {error}") from error
 
@@ -264,18 +256,16 @@ def _dump(value: object) -> bytes:
 def _plain(value: object) -> object:
     if isinstance(value, Decimal):
         return str(value)
-    is_dataclass = hasattr(type(value), "__dataclass_fields__")
-    return _plain_fields(cast("DataclassInstance", value)) if is_dataclass else plain(value)
+    return _plain_fields(value) if hasattr(type(value), "__dataclass_fields__") else plain(value)
 
 
-def _plain_fields(value: DataclassInstance) -> dict[str, object]:
-    names = _public(type(value))
+def _plain_fields(value: Any) -> dict[str, object]:  # Any: any dataclass
+    names = value.__match_args__  # without what is only kept beside
     return dict(zip(names, map(getattr, repeat(value), names), strict=True))
 
 
-@cache
-def _public(kind: type[DataclassInstance]) -> tuple[str, ...]:
-    return tuple(name for name in kind.__dataclass_fields__ if not name.startswith("_"))
+def _with_config(value: RunStarted | RunResumed | RunForked | Resume) -> dict[str, object]:
+    return _plain_fields(value) | {"config": value.config and non_defaults(value.config)}
 
 
 _BEYOND = 2**62

@@ -226,19 +226,16 @@ class SqliteRun:
         self._summary = self._kept = summary
         self._synced = synced
         self._file = file
-        self._number = number
-        self._place = place
+        self._writer = file.writer
+        self.number = number
+        self.place = place
         self._blobs: dict[str, BlobRow] = {}
         self._is_released = False
         self._wake: Callable[[], None] | None = None
         self.may_have_words = True
 
-    @property
-    def place(self) -> Place:
-        return self._place
-
     async def read(self, since: int = 0) -> Sequence[Event]:
-        self._file.writer.flush()
+        self._writer.flush()
         self._check()
         records, wrong = self._file.reader.load(self.run_id, max(since, 0))
         if wrong is not None:
@@ -255,13 +252,13 @@ class SqliteRun:
         place: Place | None = None,
     ) -> Place:
         self._check()
-        writer, number, now = self._file.writer, self._number, time.time() if at is None else at
-        rows, blobs, tail, summary = rows_of(number, events, now, place or self._place, self._summary)
-        if place is None or place == self._place:
+        writer, number, now = self._writer, self.number, time.time() if at is None else at
+        rows, blobs, tail, summary = rows_of(number, events, now, place or self.place, self._summary)
+        if place is None or place == self.place:
             if self._blobs:
                 blobs = [*self._blobs.values(), *blobs]
                 self._blobs.clear()
-            self._place, self._summary = tail, summary
+            self.place, self._summary = tail, summary
             if durability == "synced":
                 self._synced = tail.seq
             writer.add(rows, blobs, number, self._note, heard)
@@ -279,26 +276,26 @@ class SqliteRun:
     async def put_blob(self, data: bytes) -> str:
         self._check()
         digest = digest_of(data)
-        self._blobs[digest] = (digest, data, self._number, self._place.seq)
+        self._blobs[digest] = (digest, data, self.number, self.place.seq)
         return digest
 
     async def get_blob(self, digest: str) -> bytes:
         if digest in self._blobs:
             return self._blobs[digest][1]
-        self._file.writer.flush()
+        self._writer.flush()
         self._check()
         return self._file.reader.blob(digest)
 
     async def words(self) -> Sequence[Posted]:
-        self._file.writer.flush()
+        self._writer.flush()
         self._check()
-        return self._file.inbox.unheard(self._number)
+        return self._file.inbox.unheard(self.number)
 
     def listen(self, wake: Callable[[], None] | None) -> None:
         self._wake = wake
         if wake is not None:
             self._file.listen()
-            if self.may_have_words and self._file.inbox.has_unheard((self._number,)):
+            if self.may_have_words and self._file.inbox.has_unheard((self.number,)):
                 wake()
 
     def wake(self) -> None:
@@ -312,35 +309,30 @@ class SqliteRun:
             if standing:
                 self._summary = replace(self._summary, standing=standing, reason=why)
             self.give_up(wake_at)
-            await self._file.writer.flushed(self._number, at_once=len(self._file.driven) <= 1)
+            await self._writer.flushed(self.number, at_once=len(self._file.driven) <= 1)
 
     def give_up(self, wake_at: float | None = None) -> None:
         """Queue what is left to write, with the right to drive as the last thing."""
         self._is_released, self._wake = True, None
-        self._file.writer.add((), tuple(self._blobs.values()), self._number, self._note)
+        self._writer.add((), tuple(self._blobs.values()), self.number, self._note)
         hears = self._summary.standing != "set_aside"
-        self._file.free(self._number, ready_at(self._summary, wake_at, has_words=False), hears=hears)
+        self._file.free(self.number, ready_at(self._summary, wake_at, has_words=False), hears=hears)
         self._file.driven.pop(self.run_id, None)
-
-    @property
-    def number(self) -> int:
-        return self._number
 
     @property
     def failure(self) -> JournalError | None:
         """Why something that was to be appended is lost, if it is."""
-        return self._file.writer.failure(self._number)
+        return self._writer.failures.get(self.number) or self._writer.broken
 
     def _note(self) -> Note:
         """How the run stands. Its summary is kept when a list would show another one, and when the run is released."""
-        now, (key, _, _, _, name, boot), (seq, hash_) = self._summary, self._head, self._place
+        now, (key, _, _, _, name, boot), (seq, hash_) = self._summary, self._head, self.place
         if is_due := self._is_released or is_outdated(self._kept, now):
             self._kept = now
-        return self._number, self._token, (key, seq, hash_, self._synced, name, boot), now if is_due else None
+        return self.number, self._token, (key, seq, hash_, self._synced, name, boot), now if is_due else None
 
     def _check(self) -> None:
         if self._is_released:
             raise UsageError(f"run {self.run_id} was released, or its agent or journal closed; resume it to go on")
-        writer = self._file.writer
-        if (writer.failures or writer.broken) and (failure := self.failure):
+        if failure := self._writer.failures.get(self.number) or self._writer.broken:
             raise failure

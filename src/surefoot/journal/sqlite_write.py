@@ -243,10 +243,6 @@ class Writer:
             loop.call_soon(self.flush)
         return waiter
 
-    def failure(self, number: int) -> JournalError | None:
-        """Why something of a run is lost, if it is."""
-        return self.failures.get(number) or self.broken
-
     async def synced(self) -> None:
         """Return when all that is written now would survive the loss of power."""
         try:
@@ -277,7 +273,7 @@ class Writer:
         for number, waiter in waiters:
             if waiter.done():
                 continue
-            if (self.failures or self.broken) and (failure := self.failure(number)):
+            if failure := self.failures.get(number) or self.broken:
                 waiter.set_exception(failure)
             else:
                 waiter.set_result(None)

@@ -20,7 +20,7 @@ async def drive(journal: RunJournal, hands: Hands, state: State, leave: Leave | 
         while True:
             if not under_way.is_full and (moves := next_moves(state, under_way.moves)):
                 state = await under_way.start(moves, state)  # what announces a move is on record before it is made
-            elif under_way.moves or under_way.has_words(state):
+            elif under_way.moves or (under_way.has_words and state.ending is None):
                 state = fold(await under_way.next_events(state), state)  # as soon as any ends, or somebody speaks
             else:
                 return state

@@ -79,6 +79,7 @@ class UnderWay:
         self._leave = leave or Leave()
         self.moves: frozenset[Move] = frozenset()
         self.is_full = False  # a move was begun beside which none may start
+        self.has_words = False  # something was said that was not heard yet
         self._journal = journal
         self._hands = hands
         self._tasks = asyncio.TaskGroup()
@@ -92,7 +93,7 @@ class UnderWay:
         self._hearing: asyncio.Task[None] | None = None
         self._owed: list[Event] = []  # what has happened, and goes on record with what comes next
         self._said: list[Event] = []
-        self._has_words = self._are_held_back = self._is_over = self._is_cut_off = False
+        self._are_held_back = self._is_over = self._is_cut_off = False
 
     async def __aenter__(self) -> UnderWay:
         await self._tasks.__aenter__()
@@ -117,10 +118,6 @@ class UnderWay:
                 await self._recorded()  # what has ended must not be made again
             if not isinstance(error, JournalError):
                 await self._append()
-
-    def has_words(self, state: State) -> bool:
-        """Whether something was said that was not heard yet, and that the run may still hear."""
-        return self._has_words and state.ending is None
 
     async def start(self, moves: Sequence[Move], state: State) -> State:
         """Put on record what announces the moves, then let them begin. Gives the state with the announcements."""
@@ -166,7 +163,7 @@ class UnderWay:
             await self._append()
         said: Sequence[Event] = ()
         is_alone, self.is_full = self.is_full, False
-        if is_alone and not (self._has_words or self._leave.has_begun):
+        if is_alone and not (self.has_words or self._leave.has_begun):
             move, begun = self._waiting.popitem()  # it needs no task
             self._alone = state
             try:
@@ -186,13 +183,13 @@ class UnderWay:
             self._waiting.clear()
             if self._leave.has_begun:
                 await self._go()
-            if not (self._ended or self._has_words):
+            if not (self._ended or self.has_words):
                 await self._woken.wait()
             self._woken.clear()
         self._turned_s = time.monotonic()
         is_due = self._are_held_back and bool(self._ended)
         events = [*said, *await self._recorded()]
-        if self._has_words or is_due:
+        if self.has_words or is_due:
             events += await self._hear(fold(events, state))
         if self._task.cancelling() > self._cancelled_before:
             await self._append()
@@ -211,13 +208,13 @@ class UnderWay:
         return said
 
     async def _hear_beside(self, state: State) -> None:
-        while self._has_words:
+        while self.has_words:
             self._said += await self._hear(fold(self._said, state))
         if self._is_over and self._alone is not None:
             self._is_cut_off = self._task.cancel()
 
     def _wake(self) -> None:
-        self._has_words = True
+        self.has_words = True
         self._look_up()
 
     def _look_up(self) -> None:
@@ -250,7 +247,7 @@ class UnderWay:
         await self._append()
         moves = [one.move if isinstance(one, Within) else one for one in self.moves]
         thinking = any(isinstance(one, Think) for one in moves)
-        self._has_words, self._are_held_back = False, thinking
+        self.has_words, self._are_held_back = False, thinking
         acting = [one.call_id for one in moves if isinstance(one, Act | Probe)]
         events, heard = await self._hands.hear(state, is_thinking=thinking, acting=acting)
         if heard:

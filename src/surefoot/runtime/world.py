@@ -20,16 +20,7 @@ from surefoot.types.attachments import Attachment, files_in
 from surefoot.types.config import Budget
 from surefoot.types.dataclass import dataclass, field
 from surefoot.types.errors import ConfigError, UsageError
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallStarted,
-    Event,
-    ModelReplied,
-    ModelTraitLearnt,
-    RunEnded,
-    RunStarted,
-)
+from surefoot.types.events import CallEnded, CallJudged, CallStarted, Event, ModelReplied, ModelTraitLearnt, RunEnded
 from surefoot.types.guard_events import BranchCommitted, BranchRejected, HypothesesMade
 from surefoot.types.messages import Signal
 from surefoot.types.moves import WorldMove
@@ -46,7 +37,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("surefoot")
 _GATE_LOG = logging.getLogger("surefoot.gate")
-_OF_EVERY_RUN = frozenset({RunStarted, ModelReplied, CallJudged, CallStarted, CallEnded, RunEnded})
+_OF_EVERY_STEP = frozenset({ModelReplied, CallJudged, CallStarted, CallEnded, RunEnded})
 _READ_NO_FILES = frozenset({GUARD, PLANNER})
 
 Watch = Callable[[Event | Signal], None]
@@ -118,7 +109,7 @@ class World:
 
         That is how steps without tools go, and which ways to go on are taken.
         """
-        if self.watch is self.spans is None and _OF_EVERY_RUN.issuperset(map(type, events)):
+        if self.watch is self.spans is None and _OF_EVERY_STEP.issuperset(map(type, events)):
             return
         for event in events:
             self.tell(event)
