@@ -45,7 +45,7 @@ class Http:
         self._shown = shown_url
         self._headers = headers
         self._near = near
-        self._limits = self._limits_of(ModelSettings())
+        self._limits: tuple[object, Patience, aiohttp.ClientTimeout] = None, Patience(0, 0), aiohttp.ClientTimeout()
         self._sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[None]]] = {}
 
     async def post(
@@ -64,25 +64,26 @@ class Http:
         held = self._sessions.get(loop)
         session = held[0] if held is not None and not held[0].closed else await self._opened(loop)
         known, patience, timeout = self._limits
-        if known is not settings:
-            _, patience, timeout = self._limits = self._limits_of(settings)
+        if known is not settings:  # the same from request to request
+            patience = settings.patience(near=self._near)
+            timeout = aiohttp.ClientTimeout(None, settings.connect_timeout_s)
+            self._limits = settings, patience, timeout
         whole_s = patience.whole_s if deadline_s is None else min(deadline_s, patience.whole_s)
-        between_s, now_s, answer, count = settings.between_tokens_timeout_s, loop.time(), None, 0
-        ends_s = now_s + whole_s
+        now_s, answer, count = loop.time(), None, 0
+        ends_s = now_s + whole_s  # the client times the connection alone
         wait = asyncio.timeout_at(min(ends_s, now_s + patience.first_token_s) if on_events else ends_s)
         try:
             async with wait:
                 data = body if len(body) <= _LARGE_BODY else io.BytesIO(body)
-                answer = await session.post(
-                    self._url, data=data, headers=headers, timeout=timeout, allow_redirects=False
-                )
+                asked = session.post(self._url, data=data, headers=headers, timeout=timeout, allow_redirects=False)
+                answer = await asked
                 if answer.status != 200:  # noqa: PLR2004 - HTTP
                     return await _rejection(answer)
                 if on_events is None or "json" in answer.headers.get("Content-Type", ""):
                     return await self._whole(answer)
                 events = EventStream()
                 async for chunk in answer.content.iter_any():
-                    wait.reschedule(min(ends_s, loop.time() + between_s))
+                    wait.reschedule(min(ends_s, loop.time() + settings.between_tokens_timeout_s))
                     count += len(chunk)
                     if count > MOST_BYTES:
                         raise self._too_long(answer)
@@ -94,19 +95,7 @@ class Http:
                 return None
         except TimeoutError as error:
             is_silent = wait.expired() and wait.when() != ends_s  # a stream that had time left
-            if isinstance(error, aiohttp.ConnectionTimeoutError):
-                limit = f"no connection within {timeout.connect:g} s; is the server running? raise `connect_timeout_s`"
-            elif is_silent and not count:
-                limit = f"no first token within {patience.first_token_s:g} s; raise `first_token_timeout_s` or retry"
-            elif is_silent:
-                limit = f"no further token for {between_s:g} s; raise `between_tokens_timeout_s` or retry"
-            elif whole_s != patience.whole_s:
-                limit = f"no reply within the {whole_s:.3g} s that were left of the run's time"
-            else:
-                limit = f"no whole reply within {whole_s:g} s; raise `request_timeout_s` or retry"
-            failure: ModelError = ModelTimeout(f"{self._shown}: {limit}")
-            failure.stalled = is_silent and count > 0
-            failure.__cause__ = error
+            failure: ModelError = self._late(error, settings, whole_s, is_silent=is_silent, has_begun=count > 0)
         except (aiohttp.ClientError, OSError) as error:
             failure = self._unreachable(error)
         finally:
@@ -119,11 +108,6 @@ class Http:
         """Close the connections of this event loop; a later request opens them again."""
         if held := self._sessions.pop(asyncio.get_running_loop(), None):
             await held[1].aclose()
-
-    def _limits_of(self, settings: ModelSettings) -> tuple[ModelSettings, Patience, aiohttp.ClientTimeout]:
-        """How long things may take; the same from request to request. All but the connection is timed here."""
-        connecting = aiohttp.ClientTimeout(None, settings.connect_timeout_s)
-        return settings, settings.patience(near=self._near), connecting
 
     async def _opened(self, loop: asyncio.AbstractEventLoop) -> aiohttp.ClientSession:
         # The proxy of the environment is looked up once, since aiohttp would do so with every request.
@@ -152,6 +136,27 @@ class Http:
             if count > MOST_BYTES:
                 raise self._too_long(response)
         return b"".join(pieces)
+
+    def _late(
+        self, error: TimeoutError, settings: ModelSettings, whole_s: float, *, is_silent: bool, has_begun: bool
+    ) -> ModelError:
+        patience = settings.patience(near=self._near)
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            limit_s = settings.connect_timeout_s
+            limit = f"no connection within {limit_s:g} s; is the server running? raise `connect_timeout_s`"
+        elif is_silent and not has_begun:
+            limit = f"no first token within {patience.first_token_s:g} s; raise `first_token_timeout_s` or retry"
+        elif is_silent:
+            limit_s = settings.between_tokens_timeout_s
+            limit = f"no further token for {limit_s:g} s; raise `between_tokens_timeout_s` or retry"
+        elif whole_s != patience.whole_s:
+            limit = f"no reply within the {whole_s:.3g} s that were left of the run's time"
+        else:
+            limit = f"no whole reply within {whole_s:g} s; raise `request_timeout_s` or retry"
+        failure = ModelTimeout(f"{self._shown}: {limit}")
+        failure.stalled = is_silent and has_begun
+        failure.__cause__ = error
+        return failure
 
     def _too_long(self, response: aiohttp.ClientResponse) -> ModelRefused:
         response.close()

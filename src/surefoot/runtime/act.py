@@ -128,8 +128,7 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
     own = innermost(tool)
     if call.spec.delegates:
         return await cast("Delegating", own).delegate(world, tool, call, state)
-    limit_s = _limit_s(world, call, state)
-    line = Line(world)
+    limit_s, line = _limit_s(world, call, state), Line(world)
     context = context_of(state, call, limit_s, line)
     is_over = False
 
@@ -212,8 +211,7 @@ async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:
     tool = world.tools.get(call.name) if call else None
     if call is None or tool is None:
         return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=world.elapsed_s),)
-    limit_s = state.config.tool_timeout_s
-    line = Line(world)
+    limit_s, line = state.config.tool_timeout_s, Line(world)
     context = context_of(state, call, limit_s, line)
     try:
         with line:
