@@ -138,9 +138,8 @@ def error_of(complaint: Complaint, endpoint: Endpoint, refused: Callable[[], Tra
             return ModelRefused(f"{where} asks for a key, and none was sent: {said}; set {variable}", kind="auth")
         return ModelRefused(f"{where} does not accept the key: {said}; check {variable}", kind="auth")
     if status == 404:  # noqa: PLR2004 - HTTP
-        return ModelRefused(
-            f"{endpoint.base_url} does not know {endpoint.model!r}, or is not a {endpoint.hint}: {said}"
-        )
+        unknown = f"{endpoint.base_url} does not know {endpoint.model!r}, or is not a {endpoint.hint}: {said}"
+        return ModelRefused(unknown)
     if status == 429:  # noqa: PLR2004 - HTTP
         return ModelUnreachable(
             f"{where} asks for fewer requests: {said}", kind="rate_limited", retry_after_s=complaint.retry_after_s

@@ -22,9 +22,10 @@ from typing import Any, Protocol
 
 from surefoot.models.files import FILE_VARIABLE, QWEN_CODER, is_present, verify, weights_file
 from surefoot.models.grammar import grammar_schema
-from surefoot.models.json_edge import first, mapping, text, whole, write
+from surefoot.models.json_edge import first, mapping, text, write
 from surefoot.models.llama import JsonObject, Llama, OnEvent
 from surefoot.models.traits import SMALL
+from surefoot.models.wire import usage_of
 from surefoot.types import messages
 from surefoot.types.errors import ConfigError, ModelError, ModelRefused, ModelTimeout, TraitRefused, extra_needed
 
@@ -76,9 +77,8 @@ class LocalModel:
             raise ConfigError("model", "local", told) from error
         said = str(os.environ.get(THREADS_VARIABLE) or physical_cores()) if threads is None else str(threads)
         if not said.isdecimal() or not int(said):
-            raise ConfigError(
-                "threads" if threads is not None else THREADS_VARIABLE, said, "give a whole number of at least 1"
-            )
+            named = THREADS_VARIABLE if threads is None else "threads"
+            raise ConfigError(named, said, "give a whole number of at least 1")
         path = weights_file()
         if not is_present(path):
             missing = f"its file is not at {path}: run `surefoot model pull`, or set {FILE_VARIABLE}"
@@ -116,11 +116,7 @@ class LocalModel:
                         if error.get("type") == "invalid_request_error":
                             raise ModelRefused(f"{said}; change the request")
                         raise ModelError(f"{said}; try again")
-                    if told := mapping(event.get("usage")):
-                        cached = whole(mapping(told.get("prompt_tokens_details")).get("cached_tokens"))
-                        usage = messages.Usage(
-                            whole(told.get("prompt_tokens")), whole(told.get("completion_tokens")), cached
-                        )
+                    usage = usage_of(mapping(event.get("usage")), request.settings) or usage
                     choice = first(event.get("choices"))
                     if (reason := choice.get("finish_reason")) in ("stop", "length"):
                         finish = "stop" if reason == "stop" else "length"
@@ -138,8 +134,7 @@ class LocalModel:
 
     async def aclose(self) -> None:
         """Free the memory, unless others in this process still use it. A later `send` loads the model again."""
-        freed = self._engine.leave(id(self))
-        if freed is not None:
+        if (freed := self._engine.leave(id(self))) is not None:
             await asyncio.wrap_future(freed)
 
     def _body(self, request: messages.ModelRequest) -> JsonObject:

@@ -135,8 +135,7 @@ def parse(raw: bytes, now: float) -> Remembered:
             at, value = item.get("at"), item.get("value")
             if isinstance(at, int | float) and isinstance(value, str) and now - at <= EXPIRES_S:
                 runs = tuple(map(text, items(item.get("runs"))))
-                learnt = LearntTrait(value, text(item.get("evidence")), float(at), runs)
-                models.setdefault(identity, {})[name] = learnt
+                models.setdefault(identity, {})[name] = LearntTrait(value, text(item.get("evidence")), float(at), runs)
     return Remembered(models)
 
 
