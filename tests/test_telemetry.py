@@ -14,7 +14,7 @@ from aiohttp import web
 from opentelemetry import trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -316,6 +316,31 @@ async def test_an_exporter_that_fails_does_not_harm_a_run(
         run = await Agent(ScriptedModel(["done"])).run("go")
     assert run.answer == "done"
     assert "no collector" in caplog.text
+
+
+class Fussy(SpanProcessor):
+    """A processor that raises, as an exporter inside of the SDK cannot: when a span begins, or when it ends."""
+
+    def __init__(self, when: str) -> None:
+        self.when = when
+
+    def on_start(self, span: object, parent_context: object = None) -> None:  # noqa: ARG002  # as it is called
+        if self.when == "start":
+            raise ValueError("at its start")
+
+    def on_end(self, span: object) -> None:  # noqa: ARG002  # the same
+        raise ValueError("at its end")
+
+
+@pytest.mark.parametrize("when", ["start", "end"])
+async def test_a_processor_that_raises_does_not_harm_a_run(
+    when: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(Fussy(when))
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
+    assert (await Agent(ScriptedModel(["done"])).run("go")).answer == "done"
+    assert "the end of invoke_agent could not be told to OpenTelemetry" in caplog.text
 
 
 @pytest.mark.usefixtures("seen")

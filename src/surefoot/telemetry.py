@@ -165,7 +165,10 @@ class Live:
             if figures is not None:
                 figures.driven.add(-1)
             for span in self._spans.close(time.time()):
-                self._show(span)
+                try:
+                    self._show(span)
+                except Exception:  # noqa: BLE001  # as in `take`
+                    _LOG.exception("the end of %s could not be told to OpenTelemetry", span.name)
 
     def timed(self, journal: RunJournal) -> RunJournal:
         """The journal, whose appends are measured where somebody wants the figures."""

@@ -169,6 +169,12 @@ def test_a_collector_that_does_not_take_it_is_an_error(export: Command, status: 
     assert told in done.err
 
 
+def test_an_address_that_is_none_is_told(surefoot: Command, journal: Path) -> None:
+    done = surefoot("export", "--otlp", "a crash", "--journal", str(journal), "--endpoint", "localhost:4318")
+    assert done.code == 2
+    assert "localhost:4318: the address of a collector begins with http:// or https://" in done.err
+
+
 def test_no_collector_is_an_error(export: Command) -> None:
     with collecting(Collector()) as gone:
         port = gone.port
