@@ -77,7 +77,11 @@ async def pull(
     gives it, `ModelError` for a small disk or another hash (the file is removed), `ConfigError` when the variable names
     no file.
     """
-    report: OnProgress = on_progress or (lambda *_: None)
+
+    def report(done: int, total: int, doing: str) -> None:
+        if on_progress is not None:
+            on_progress(done, total, doing)
+
     where = directory or cache_directory()
     if os.environ.get(weights.variable):
         path = weights_file(weights)
