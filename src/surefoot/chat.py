@@ -113,7 +113,7 @@ async def follow(store: JournalStore, history: History | None, run_id: str) -> t
     """
     if history is None:
         return EMPTY, ""
-    of = (await history.last()).id if isinstance(history, Chat) else id_of(history)
+    of = (await history.last()).id if isinstance(history, Chat) else id_of(history, "history")
     if of == run_id:
         raise UsageError(f"run {of!r} cannot follow itself; give another run_id, or none")
     records, wrong = await store.read_recorded(of)

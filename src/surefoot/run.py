@@ -206,11 +206,11 @@ class Opened:
             await self.journal.release(self._standing or "", wake_at)
 
 
-def id_of(run: Run | str) -> str:
+def id_of(run: Run | str, name: str = "run_id") -> str:
     """The id of a run that is given itself, or by its id. Raises `UsageError` for anything else."""
     found = run.id if isinstance(run, Run) else run
     if not isinstance(found, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
-        raise ConfigError("run_id", found, "give a run, or the id of one")
+        raise ConfigError(name, found, "give a run, or the id of one")
     return found
 
 

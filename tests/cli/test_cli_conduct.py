@@ -102,7 +102,7 @@ def test_a_picture_is_attached_as_it_is_and_shown_in_one_line(surefoot: Command,
     assert "with: cat.png (image/png, 9 bytes)" in surefoot("show", run_id_in(done.err)).out
     done = surefoot("run", "--model", chat.model, "--no-tools", "--attach", "cat.zip", "What is it?")
     assert (done.code, done.out) == (2, "")
-    assert "--attach cat.zip is not text in UTF-8, and no model takes" in done.err
+    assert "--attach cat.zip is neither text in UTF-8 nor a file that a model can read" in done.err
 
 
 def last_user(body: Json) -> object:

@@ -74,7 +74,7 @@ def _in_toml(path: Path, store: JournalStore, journal: str, closed: Sequence[Pat
 def _check_names(path: Path, found: Mapping[str, T]) -> Mapping[str, T]:
     """What a file defines, if it is something, and each has a name that can stand in an address."""
     if wrong := [name for name in found if not _NAME.fullmatch(name)]:
-        raise UsageError(f"--agents {path}: {wrong[0]!r}: a name has lower-case letters, digits, - and _, 63 at most")
+        raise UsageError(f"--agents {path}: {wrong[0]!r}: use a-z, 0-9, - and _, at most 63 of them")
     if not found:
         raise UsageError(f"--agents {path}: no agent is defined there")
     return found

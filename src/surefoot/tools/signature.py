@@ -101,7 +101,7 @@ def read_signature(fn: Callable[..., object], tool_name: str, *, needs_types: bo
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             fault = "a model cannot fill *args or **kwargs; name each parameter"
         elif parameter.kind is parameter.POSITIONAL_ONLY:
-            fault = "it is positional-only, but arguments come by name; remove the `/`"
+            fault = "it is positional-only, but arguments come by name; remove the `/`, or wrap it"
         elif needs_types and parameter.annotation is parameter.empty:
             bound = " (for a method, decorate the bound one: tool(instance.method))" if name == "self" else ""
             fault = f"it has no type; annotate it{bound}"

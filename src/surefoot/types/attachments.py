@@ -87,8 +87,8 @@ class Attachment:
             except UnicodeDecodeError:
                 text = "\0"
             if "\0" in text:
-                told = f"{name} is {kind}, which" if kind else f"{name} is not text in UTF-8, and"
-                raise UsageError(f"{told} no model takes; attach text, PNG, JPEG, GIF, WebP, PDF, WAV or MP3")
+                told = f"{name} is {kind}, which no" if kind else f"{name} is neither text in UTF-8 nor a file that a"
+                raise UsageError(f"{told} model can read; attach text, PNG, JPEG, GIF, WebP, PDF, WAV or MP3")
             return cls(name, text, trust)
         made = cls(name, f"[{kind}, {len(data):,} bytes]", trust, kind, sha256(data).hexdigest(), len(data))
         made.keep(data)

@@ -247,19 +247,19 @@ class Declared(Settings):
     private: bool | None = setting(None, or_none(flag, "the tool's own"), "")
     verified: bool | None = setting(None, or_none(flag, "the tool's own"), "")
     polling: bool | None = setting(None, or_none(flag, "the tool's own"), "")
-    timeout_s: float | None = setting(None, or_none(seconds, "the server's"), "")
+    timeout_s: float | None = setting(None, or_none(seconds, "the default"), "")
     roles: Mapping[str, str] = setting(dict[str, str], texts_by_name, "")
     sensitive: tuple[str, ...] = setting((), texts, "")
     trusted_fields: tuple[str, ...] = setting((), texts, "")
     directory: bool | None = setting(None, or_none(flag, "by its name"), "")
     identity: tuple[str, ...] = setting((), texts, "")
-    approval: Approval | None = setting(None, or_none(choice(*get_args(Approval)), "without"), "")
+    approval: Approval | None = setting(None, or_none(choice(*get_args(Approval)), "no approval"), "")
     queue: str = setting("", text, "")
 
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
         if unknown := sorted(set(self.roles.values()) - set(get_args(Role))):
-            raise ConfigError("roles", unknown, f"must be of {', '.join(get_args(Role))}")
+            raise ConfigError("roles", unknown, f"choose from {', '.join(get_args(Role))}")
 
     def of(self, spec: ToolSpec) -> ToolSpec:
         """The tool as it is declared. What is left out stays as the tool's own code has it."""
