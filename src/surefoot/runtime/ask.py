@@ -34,7 +34,7 @@ from surefoot.core.loop.trajectory import recalled
 from surefoot.core.parse.frames import masks_in, stripped
 from surefoot.core.parse.scan import MOST_NESTED, nested_deeper_than
 from surefoot.core.parse.validate import validate
-from surefoot.core.state.roles import PLANNER, SOLO, guard_role, seconds_left, spent_limit
+from surefoot.core.state.roles import GUARD, PLANNER, ROLES, SOLO, seconds_left, spent_limit
 from surefoot.core.state.state import State
 from surefoot.core.text import clean
 from surefoot.core.view.request import REQUIRED_ONLY
@@ -224,7 +224,7 @@ class Asker:
     def __init__(self, world: World, state: State, config: GuardConfig) -> None:
         self.world = world
         self._state = state
-        self._role = guard_role(state)
+        self._role = GUARD if GUARD in state.speakers else ROLES[state.reasoner][0]
         self._part = world.cast.part(state, self._role)
         self._limit_s = config.stage_timeout_s
         self._usage = Usage()

@@ -39,7 +39,6 @@ class kept(Generic[T]):  # noqa: N801  # a decorator, named as one
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make = make
-        self.__doc__ = make.__doc__
 
     def __get__(self, record: Any, of: object = None) -> T:
         made = record.__dict__[self._make.__name__] = self._make(record)

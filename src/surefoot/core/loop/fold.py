@@ -138,10 +138,7 @@ def _started(state: State, event: events.RunStarted) -> State:
 
 def _with_note(state: State, text: str) -> State:
     """The state once the user has said more, for the next reply of a run and of each step that runs."""
-    planning = state.planning
-    if planning is not None:
-        children = {name: _with_note(child, text) for name, child in planning.children.items()}
-        planning = changed(planning, children=children)
+    planning = state.planning and in_children(state.planning, partial(_with_note, text=text))
     return changed(state, notes=(*state.notes, (state.steps + 1, text)), planning=planning)
 
 
@@ -264,27 +261,23 @@ def _settle(state: State, event: events.DoubtSettled) -> State:
             told = f"given up by {event.by}: nobody knows whether it took effect"
             result = ToolResult(told, source=event.by, trust="trusted", kind="error", error="external:abandoned")
             return _with_result(state, event.call_id, result, {})
-        case "not_done":
-            # a probe that says no again and again is not believed for ever
+        case "not_done" | "unknown":  # a probe that says no again and again is not believed for ever
             is_doubtful = event.by == PROBE and call is not None and call.attempts >= MOST_ATTEMPTS
-            return _with_call(state, event.call_id, {}, doubt="unknown" if is_doubtful else "not_done")
-        case "unknown":
-            return _with_call(state, event.call_id, {}, doubt="unknown")
+            return _with_call(state, event.call_id, {}, doubt="unknown" if is_doubtful else event.outcome)
         case _:
             assert_never(event.outcome)
 
 
 def _with_result(state: State, call_id: str, result: ToolResult, also: Mapping[str, object]) -> State:
     """The call has had its effect: it has a result, and what was known before may have changed."""
-    call = next((c for c in state.calls if c.id == call_id), None)
-    if call is None or state.turn is None or state.turn.role == PREFETCH:
-        state = _with_call(state, call_id, also, result=result)
-        return ledger.with_answer(state, call_id) if state.gate is not None else state
-    known = repeats.known_after(state.known, call, result)
-    is_cut = state.has_cut_result or result.blob is not None
-    state = _with_call(state, call_id, {**also, "known": known, "has_cut_result": is_cut}, result=result)
+    is_fetched = state.turn is not None and state.turn.role == PREFETCH
+    call = next((c for c in state.calls if c.id == call_id), None) if not is_fetched else None
+    if call is not None:
+        is_cut = state.has_cut_result or result.blob is not None
+        also = {**also, "known": repeats.known_after(state.known, call, result), "has_cut_result": is_cut}
+    state = _with_call(state, call_id, also, result=result)
     state = ledger.with_answer(state, call_id) if state.gate is not None else state
-    return repeats.with_result(state, call, result)
+    return repeats.with_result(state, call, result) if call is not None else state
 
 
 def _with_call(state: State, call_id: str, also: Mapping[str, object], /, **changes: object) -> State:

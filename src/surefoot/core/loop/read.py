@@ -247,9 +247,8 @@ def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
     if tools is not others:
         parsed = finished(parsed, message)
     if form != "native" and think.want == "any" and parsed.error is not None and parsed.error.kind == "no_step":
-        parsed = (
-            called_or_asked(state, think, message, text_call(message.content, tools, read), _DIALECTS[form]) or parsed
-        )
+        call = text_call(message.content, tools, read)
+        parsed = called_or_asked(state, think, message, call, _DIALECTS[form]) or parsed
     if form == "schema" and parsed.final is not None:
         is_word = any(map(str.isalnum, parsed.final)) and parsed.final.strip().casefold() not in _NOTHING
         if not is_word:

@@ -27,13 +27,11 @@ class History(Sequence[T]):
 
     def plus(self, *items: T) -> History[T]:
         """This with more at its end."""
-        if not items:
-            return self
         parts, new = self.parts, items
         while parts and len(parts[-1]) <= len(new):
             parts, new = parts[:-1], parts[-1] + new
         grown: History[T] = object.__new__(type(self))
-        grown.parts, grown.length = (*parts, new), self.length + len(items)
+        grown.parts, grown.length = ((*parts, new) if new else parts), self.length + len(items)
         return grown
 
     def __len__(self) -> int:
@@ -79,13 +77,11 @@ class Lookup(Mapping[K, V]):
 
     def plus(self, entries: Mapping[K, V]) -> Lookup[K, V]:
         """This with these entries, which count where a key was there before."""
-        if not entries:
-            return self
         parts, new = self._parts, entries
         while parts and len(parts[-1]) <= len(new):
             parts, new = parts[:-1], {**parts[-1], **new}
         grown: Lookup[K, V] = object.__new__(type(self))
-        grown._parts = (*parts, new)
+        grown._parts = (*parts, new) if new else parts
         return grown
 
     def __getitem__(self, key: K) -> V:

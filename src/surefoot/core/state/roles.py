@@ -68,11 +68,6 @@ def prompt_name(role: str, mode: CallMode) -> str:
     return mode if role == SOLO else f"{role}_{mode}"
 
 
-def guard_role(state: State) -> str:
-    """The role whose model is asked for the stages of the guard."""
-    return GUARD if GUARD in state.speakers else ROLES[state.reasoner][0]
-
-
 def rounds(state: State) -> int:
     """The rounds so far: replies of the role that leads, but those for which the answer was asked."""
     leading = state.speakers.get(ROLES[state.reasoner][0])

@@ -254,11 +254,9 @@ class State:
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
         """What was asked in this conversation, the newest last; the runs that this one follows with their answers."""
-        return (
-            (*self.earlier, Exchange(self.run_id, self.begun, self.task, self.hydrated))
-            if self.task is not None
-            else ()
-        )
+        if self.task is None:
+            return ()
+        return (*self.earlier, Exchange(self.run_id, self.begun, self.task, self.hydrated))
 
     @property
     def used_tools(self) -> frozenset[str]:

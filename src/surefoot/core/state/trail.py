@@ -107,10 +107,7 @@ NO_TRAIL = Trail()
 
 
 def call_digest(name: str, arguments: object, text: str = "") -> bytes:
-    """What makes two calls the same, whatever the order of keys, the form of accents, and `1` or `1.0`.
-
-    `text` is the two as JSON with sorted keys, where that is known.
-    """
+    """What makes calls the same, whatever the order of keys, form of accents, `1` or `1.0`. `text`: the two as JSON."""
     try:
         text = text or json_text([name, arguments], sort_keys=True)
     except TypeError:  # mappings of other kinds
@@ -135,18 +132,9 @@ def outcome(result: str) -> bytes:
     return digest("raw", result) if is_long else digest(masked(result))
 
 
-def seen_call(
-    name: str,
-    arguments: object,
-    *,
-    ok: bool,
-    result: str,
-    polling: bool = False,
-    whole: str | None = None,
-    asked: bytes = b"",
-) -> SeenCall:
+def seen_call(name: str, asked: object, *, ok: bool, result: str, polling: bool = False, whole: str = "") -> SeenCall:
     """A call that has ended. `whole` is a digest of its whole result, where `result` is only a part of that."""
-    return SeenCall(name, asked or call_digest(name, arguments), ok, "" if whole else result, whole or "", polling)
+    return SeenCall(name, call_digest(name, asked), ok, "" if whole else result, whole, polling)
 
 
 def proposal(calls: Iterable[bytes]) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeVar
 
-from surefoot.core.state.lookup import History
 from surefoot.core.state.trail import call_digest
 from surefoot.core.state.window import NO_FIT, Fit, message_tokens
 from surefoot.core.text import json_text
@@ -174,19 +173,14 @@ class Turn:
         """What was kept of this turn in that form, if it was made before."""
         return self._memo.get(form)
 
-    def keep(self, form: str, messages: tuple[ModelMessage, ...]) -> Rendered:
-        """Keep the messages of a settled turn, which cannot change any more."""
+    def keep(self, form: str, messages: Sequence[ModelMessage]) -> Rendered:
+        """Keep the messages of a settled turn, which cannot change any more, or of all turns up to it."""
         made = self._memo[form] = Rendered(messages)
         return made
 
-    def keep_until(self, form: str, messages: History[ModelMessage]) -> None:
-        """Keep the messages up to this turn, until a later one takes them over (`take_until`)."""
-        self._memo[f"until:{form}"] = Rendered(messages)
-
-    def take_until(self, form: str) -> History[ModelMessage] | None:
-        """What `keep_until` has kept, to add to it."""
-        kept = self._memo.pop(f"until:{form}", None)
-        return kept.messages if kept is not None and isinstance(kept.messages, History) else None
+    def take(self, form: str) -> Rendered | None:
+        """What was kept in that form, and is from now on by a later turn."""
+        return self._memo.pop(form, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,11 +79,8 @@ def _lacked(state: State, turn: Turn, form: Form) -> str:
         return _MORE_ROOM if state.reasoner not in TAGGED or turn.outcome == "answer" else _fault(state, turn, form)
     match turn.outcome:
         case "empty" | "fault" | "no_step" if turn.want in ("reasoning", "isolated"):
-            return (
-                _NO_WORDS
-                if turn.parsed.error is None or turn.parsed.error.kind not in OTHER_SHAPE
-                else _fault(state, turn, form)
-            )
+            has_words = turn.parsed.error is not None and turn.parsed.error.kind in OTHER_SHAPE
+            return _fault(state, turn, form) if has_words else _NO_WORDS
         case "cut":
             return _CONTINUE
         case "narrated":

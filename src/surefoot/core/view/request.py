@@ -156,7 +156,7 @@ def composed(
     for at in range(fit.dropped, folded):
         messages += show(at, fit.level(at)).messages
     if folded < steps:
-        for part in _settled_messages(state, f"{think.role}:{form}:{folded}", show, folded).parts:
+        for part in _settled_messages(state, f"until:{think.role}:{form}:{folded}", show, folded).parts:
             messages += part
         messages += show(steps - 1, 0).messages  # the newest may still be shown differently
     messages += said_before(state, think.role, steps + 1)
@@ -188,20 +188,18 @@ def composed(
     return ModelRequest(system, tuple(messages), mode, tools=offered, schema=schema, bare=bare, **sent)
 
 
-def _settled_messages(state: State, form: str, show: Show, start: int) -> History[ModelMessage]:
-    """The messages of the turns from `start` to before the newest, shown whole.
-
-    They are kept with the newest, to which a later one comes for them, so only what is new is added.
-    """
+def _settled_messages(state: State, name: str, show: Show, start: int) -> History[ModelMessage]:
+    """The messages of whole turns from `start` on but the newest, kept with that, so that only what is new is added."""
     newest = at = state.steps - 1
     turn = last = state.turn or state.done[newest]
-    while (made := turn.take_until(form)) is None and at > start:
+    while (kept := turn.take(name)) is None and at > start:
         at -= 1
         turn = state.done[at]
-    made = made or History[ModelMessage]()
+    made = kept.messages if kept is not None else ()
+    made = made if isinstance(made, History) else History(made)
     for place in range(at, newest):
         made = made.plus(*show(place, 0).messages)
-    last.keep_until(form, made)
+    last.keep(name, made)
     return made
 
 

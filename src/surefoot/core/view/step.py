@@ -93,9 +93,7 @@ def is_thought(state: State, want: Want) -> bool:
 def _of_step(state: State) -> str:
     """What a step is told where it begins to speak; "" where nobody speaks in it, or it was told."""
     plan, step = state.plan, state.running_step
-    if plan is None or step is None or step.kind not in PROMPT_OF:
-        return ""
-    if state.steps > plan.since:
+    if plan is None or step is None or step.kind not in PROMPT_OF or state.steps > plan.since:
         return ""
     named: Sequence[StepExecutionResult] = [plan.results[name] for name in step.dependencies if name in plan.results]
     if state.scope:  # no conversation stands before it, so a step that names nothing is told of all there is
@@ -103,9 +101,9 @@ def _of_step(state: State) -> str:
     inputs = "".join(f"{_framed(state, one, _share(state, MOST_INPUT_CHARS, named))}\n\n" for one in named)
     told = state.prompts[PROMPT_OF[step.kind]]
     number = 1 + next(at for at, one in enumerate(plan.steps) if one.step_id == step.step_id)
-    name = (
-        step.title if _is_developers(state, step) else in_brackets(attribute(in_one_line(step.title, MOST_GOAL_CHARS)))
-    )
+    name = step.title
+    if not _is_developers(state, step):
+        name = in_brackets(attribute(in_one_line(name, MOST_GOAL_CHARS)))
     filled = told.format(number=number, total=len(plan.steps), name=name, goal=goal_of(state, step), inputs=inputs)
     return filled.strip()
 

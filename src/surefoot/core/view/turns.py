@@ -234,7 +234,9 @@ def turn_messages(state: State, turn: Turn, form: Form, level: int = 0) -> Rende
         made = (ModelMessage("user", asked), *made)
     if turn.guidance:
         made = (ModelMessage("user", turn.guidance), *made)
-    return turn.keep(name, (*said_before(state, turn.role, turn.step), *made))
+    if state.earlier or state.notes:
+        made = (*said_before(state, turn.role, turn.step), *made)
+    return turn.keep(name, made)
 
 
 _KEPT_AS: Mapping[Form, tuple[str, str, str]] = {
