@@ -206,7 +206,7 @@ def _replied(state: State, event: events.ModelReplied, also: Mapping[str, object
     step = state.running_step
     spoken = after_reply(speaker, event, outcome, fit)
     speakers = {**state.speakers, event.role: spoken}
-    is_alone = state.usage is speaker.usage  # what one has used who is alone is added up once
+    is_alone = state.usage is speaker.usage  # nobody else has used anything
     used = spoken.usage if is_alone else state.usage + event.message.usage
     left = rounds_to_tell(changed(state, speakers=speakers), event.role) if state.reasoner in ROUNDED else 0
     step_id = step.step_id if step is not None else ""

@@ -60,11 +60,9 @@ def count(steps: Steps, step_id: str) -> int:
     return steps.get(step_id, _NEW).count
 
 
-def record(
-    steps: Steps, config: StepIterationConfig, step_id: str, error: str, *, call: bytes = b"", number: int = 0
-) -> Steps:
+def record(steps: Steps, config: StepIterationConfig, step_id: str, error: str, *, call: bytes = b"") -> Steps:
     """Count a failed attempt and keep its error, and decide nothing. `call`: `call_digest` of what failed, if known."""
-    failure = Failure(normal(error), call, number)
+    failure = Failure(normal(error), call)
     return steps.plus({step_id: _failed(steps.get(step_id, _NEW), config, failure)})
 
 
@@ -127,11 +125,11 @@ def denied(steps: Steps, config: StepIterationConfig, step_id: str, *, number: i
 
 
 def observe(
-    steps: Steps, config: StepIterationConfig, step_id: str, call: trail.SeenCall, *, number: int = 0
+    steps: Steps, config: StepIterationConfig, step_id: str, call: trail.SeenCall
 ) -> tuple[Steps, StepDecision]:
     """A call of the step has ended, well or badly: is it going in circles?"""
     step = steps.get(step_id, _NEW)
-    watched = replace(step, turns=trail.turn(step.turns, config, (call,), number))
+    watched = replace(step, turns=trail.turn(step.turns, config, (call,)))
     if step.stop is not None:
         return steps.plus({step_id: watched}), step.stop
     return _decided(steps, step_id, watched, trail.standing(watched.turns, config, who=_step_name(step_id)))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, cast
 
 from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, key_of, plain
-from surefoot.core.parse.marks import DEFAULT_LABELS, Labels
+from surefoot.core.parse.marks import DEFAULT_LABELS
 from surefoot.core.parse.toolset import offered_of, signature
 from surefoot.core.state.roles import TAGGED, THINKER
 from surefoot.core.state.state import Call, State, Turn
@@ -218,9 +218,7 @@ MOST_QUOTED_CHARS = 60
 MOST_SCHEMA_CHARS = 1_200
 
 
-def tell(
-    fault: Fault, tools: Catalogue | Sequence[ToolSpec] = (), mode: str = "native", labels: Labels = DEFAULT_LABELS
-) -> str:
+def tell(fault: Fault, tools: Catalogue | Sequence[ToolSpec] = (), mode: str = "native") -> str:
     """The message for one fault. `mode`: "native", "schema", "text" (or "react"), "tags", "thinker"."""
     offered = offered_of(tools)
     tool = offered.find(fault.tool).tool
@@ -238,7 +236,7 @@ def tell(
         rest = [f"The nearest name is {name}." for name in close if name]
     parts = [f"{head}: {fault.detail}." if fault.detail and fault.kind not in _WITHOUT_DETAIL else f"{head}.", *rest]
     if fault.kind in _WITH_FORM:
-        parts.append(form(mode, labels))
+        parts.append(form(mode))
     if fault.kind in _WITH_NAMES and offered.tools:
         names = [tool.name[:MOST_QUOTED_CHARS] for tool in offered.tools]
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
@@ -246,7 +244,7 @@ def tell(
     return " ".join(parts)
 
 
-def form(mode: str, labels: Labels = DEFAULT_LABELS) -> str:
+def form(mode: str) -> str:
     """The form that a step has in a mode, shown once."""
     match mode:
         case "native":
@@ -254,7 +252,7 @@ def form(mode: str, labels: Labels = DEFAULT_LABELS) -> str:
         case "schema":
             return (
                 'Write one JSON object: {"thought": "…", "action": "TOOL", "action_input": {…}}, or with "action": '
-                f'"{labels.answer[0]}" and the answer as "action_input".'
+                f'"{DEFAULT_LABELS.answer[0]}" and the answer as "action_input".'
             )
         case "tags":
             return (
@@ -268,8 +266,8 @@ def form(mode: str, labels: Labels = DEFAULT_LABELS) -> str:
             )
         case _:
             return (
-                f"Write\n{labels.action[0]}: TOOL\n{labels.input[0]}: {{…}}\nor, when you know the answer,\n"
-                f"{labels.answer[0]}: the answer"
+                f"Write\n{DEFAULT_LABELS.action[0]}: TOOL\n{DEFAULT_LABELS.input[0]}: {{…}}\n"
+                f"or, when you know the answer,\n{DEFAULT_LABELS.answer[0]}: the answer"
             )
 
 
