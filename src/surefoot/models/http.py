@@ -64,7 +64,7 @@ class Http:
         held = self._sessions.get(loop)
         session = held[0] if held is not None and not held[0].closed else await self._opened(loop)
         known, patience, timeout = self._limits
-        if known is not settings:  # the same from request to request
+        if known is not settings:  # they are the same from request to request
             patience = settings.patience(near=self._near)
             timeout = aiohttp.ClientTimeout(None, settings.connect_timeout_s)
             self._limits = settings, patience, timeout

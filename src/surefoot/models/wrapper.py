@@ -119,7 +119,7 @@ class Retried(WrappedModel):
             if isinstance(failure, ModelTimeout) and not failure.stalled:
                 silent_s += now - begun + wait_s
             settings, is_last = request.settings, attempts >= request.settings.attempts or not is_passing(failure)
-            if silent_s:  # another attempt has what is left of the time of one
+            if silent_s:  # another attempt gets what is left of the time of one, if that is worth while
                 patience_s = settings.patience(near=self._near).silence_s(stream=request.stream)
                 default = messages.ModelSettings().patience(near=self._near).silence_s(stream=request.stream)
                 rest_s = max(patience_s, default) - silent_s

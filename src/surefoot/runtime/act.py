@@ -267,8 +267,8 @@ async def fit_result(world: World, given: object, call: Call, state: State, *, i
     if given.files:
         files = tuple(one for one in given.files if isinstance(one, Attachment) and one.digest and one.is_at_hand)  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
         await keep_files(world.journal, files)
-    is_outside, is_value = bool(given.infrastructure), given.structured is True
-    made = ToolResult(content, kind, size, None, source, trust, is_outside, is_value, "", error, wait_s, files)
+    infrastructure, structured = bool(given.infrastructure), given.structured is True
+    made = ToolResult(content, kind, size, None, source, trust, infrastructure, structured, "", error, wait_s, files)
     if size <= limit or (is_whole and not made.is_error):
         return made
     digest = await world.journal.put_blob(content.encode())

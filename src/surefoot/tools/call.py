@@ -302,7 +302,7 @@ def goes_on(key: str, task: asyncio.Task[object]) -> None:
 
 
 def after_left(key: str, work: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[object]]:
-    """`work`; where a task was left with the call of that key, what gives what that task gives in the end."""
+    """`work`; or, where a task was left with the call of that key, what waits for the end of that task."""
     if not _RUNNING or (attempt := _running(_ANY, key)) is None:
         return work
 
