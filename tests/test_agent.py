@@ -25,6 +25,7 @@ from surefoot import (
     Budget,
     LoopConfig,
     MemoryJournal,
+    OutcomeUnknown,
     Run,
     SqliteJournal,
     ToolCallContext,
@@ -35,7 +36,6 @@ from surefoot import (
     tool,
 )
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
-from surefoot.tools.call import OutcomeUnknown
 from surefoot.types.errors import ModelRefused, TraitRefused
 from surefoot.types.events import CallEnded, CallStarted, Event, ModelReplied, ModelTraitLearnt, RunEnded, RunStarted
 from surefoot.types.messages import ModelRequest, Signal, TextDelta

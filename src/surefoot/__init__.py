@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from surefoot.runtime.rules import declared_of, rules_of
     from surefoot.service import ModelService
     from surefoot.tools.builtin import builtin_tools
-    from surefoot.tools.call import ToolFailed
+    from surefoot.tools.call import OutcomeUnknown, ToolFailed
     from surefoot.tools.function import WrappedTool, tool
     from surefoot.tools.mcp.config import McpServer
     from surefoot.tools.mcp.servers import McpServers
@@ -83,7 +83,7 @@ _HOMES = {
     "runtime.rules": "declared_of rules_of",
     "service": "ModelService",
     "tools.builtin": "builtin_tools",
-    "tools.call": "ToolFailed",
+    "tools.call": "OutcomeUnknown ToolFailed",
     "tools.function": "WrappedTool tool",
     "tools.mcp.config": "McpServer",
     "tools.mcp.servers": "McpServers",
@@ -141,6 +141,7 @@ __all__ = [
     "MonoModelReasoner",
     "NativeCall",
     "NoAnswer",
+    "OutcomeUnknown",
     "PlanConfig",
     "PlanStep",
     "PreHydrationConfig",
