@@ -75,8 +75,7 @@ def _apply(state: State, event: events.Event) -> State:
         case events.RunStarted():
             return _started(state, event)
         case events.ToolsSelected(visible, selection=None):
-            offered = subset(state.tools, visible)
-            return ledger.selected(changed(state, offered=offered, heads={}), event)
+            return ledger.selected(changed(state, offered=subset(state.tools, visible), heads={}), event)
         case events.ModelTraitLearnt():
             return having_learnt(state, event)
         case events.ModelFailed():
