@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 from surefoot.core.loop.fold import fold
@@ -18,6 +17,7 @@ from surefoot.core.plan.child import owners
 from surefoot.core.state.roles import rounds
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.summary import is_word
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.errors import ConfigError, JournalError, SurefootError
 from surefoot.types.events import Event
 from surefoot.types.inner import MADE_BEFORE, InnerQuestion, InnerRun, Refused

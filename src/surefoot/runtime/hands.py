@@ -17,8 +17,6 @@ from surefoot.types.events import Event
 class LiveHands(World):
     """Hands that touch the real world."""
 
-    __slots__ = ()
-
     def do(self, move: moves.WorldMove, state: State) -> Awaitable[Sequence[Event]]:
         match move:
             case moves.Think():

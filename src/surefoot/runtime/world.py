@@ -54,7 +54,7 @@ Hear = Callable[[State, bool, Collection[str]], Awaitable[tuple[Sequence[Event],
 """What was said to a run as it stands: whether a model is being asked, and which calls are under way."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: those of a class that others are made from are set one by one
 class World:
     """What a run touches. `earlier_s` is the time for which it was driven before, `since` when it was taken up now.
 
