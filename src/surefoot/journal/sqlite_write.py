@@ -273,7 +273,7 @@ class Writer:
         for number, waiter in waiters:
             if waiter.done():
                 continue
-            if failure := self.failures.get(number) or self.broken:
+            if failure := lost.get(number) or self.broken:
                 waiter.set_exception(failure)
             else:
                 waiter.set_result(None)

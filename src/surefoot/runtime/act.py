@@ -341,7 +341,7 @@ async def within(
     finally:
         if timer is not None:
             timer.cancel()
-        if task.done() and not task.cancelled():
+        if made.outcome is _STOPPED and task.done() and not task.cancelled():
             task.exception()  # an interrupt inside of it has left the loop already; nobody has to be told again
     outcome = made.outcome
     if outcome is _LEFT:
