@@ -8,7 +8,7 @@ import pytest
 
 from cases import cases
 from surefoot import Budget, Catalogue, ConfigError, LoopConfig, Task, ToolResult, ToolSpec
-from surefoot.core.guard.judge import judge
+from surefoot.core.guard.judge import POLICIES, judge
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
 from surefoot.core.state.roles import CHOICES, mode_for, seconds_left, spent_limit
@@ -94,6 +94,8 @@ def test_the_strictest_policy_wins() -> None:
     state = fold((STARTED, REPLIED))
     call = state.calls[0]
     assert judge(state, call)[:2] == (Allow(), "")
+    for special in (state, replace(state, redeclared={"look": "read"}), replace(state, is_foreign=True)):
+        assert judge(special, call) == judge(special, call, POLICIES)
     assert judge(state, call, (ask,))[0] == Ask("a")
     assert judge(state, call, (deny, ask))[0] == Deny("d")
     hidden = replace(state, offered=Catalogue())

@@ -346,9 +346,8 @@ def head(state: State, role: str) -> tuple[str, ModelMessage]:
     else:
         native = mode == "native"
         described = tools.derived("names_text", names) if native else tools.derived("declarations", declarations)
-    system, user = split_template(
-        state.prompts[prompt_name(role, mode)], tools=described, task=user_words(state, role, task)
-    )
+    template = state.prompts[prompt_name(role, mode)]
+    system, user = split_template(template, tools=described, task=user_words(state, role, task))
     if state.config.output_schema is not None and state.output_schema is not None and role != THINKER:
         where = "The answer" if state.config.deliverable == "optional" else "<final_output>"
         system += f"\n\n{told_shape(state.output_schema, where)}"
