@@ -165,6 +165,17 @@ class TestSignatures:
         result = await call(tool(kept(lambda: (one for one in [1])), name="lazy"))
         assert (result.kind, "items were not read" in result.content) == ("ok", True)
 
+    async def test_all_values_that_their_types_refuse_are_told_at_once(self, call: Call) -> None:
+        @tool
+        def meet(day: date, until: date, x: int) -> str:
+            return f"{day} {until} {x}"
+
+        result = await call(meet, day="x", until="2024-13-01", x=1)
+        assert result.kind == "error"
+        assert result.content.startswith("Invalid arguments: day: ")
+        assert "; until: " in result.content
+        assert result.content.count("Invalid") == 1
+
     def test_the_parameter_whose_type_has_no_schema_is_the_one_that_is_named(self) -> None:
         @tool
         def two(day: date, then: Callable[[int], int]) -> None: ...

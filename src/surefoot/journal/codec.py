@@ -214,7 +214,7 @@ def record_of(body: bytes) -> Record:
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(record, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 - the file is wrong, not the caller
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - the file is wrong, not the caller
     return cast("Record", record)  # the keys of a JSON object are text
 
 

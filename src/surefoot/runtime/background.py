@@ -114,7 +114,8 @@ def run_in_background(work: Coroutine[object, object, T], things: Sequence[Closa
         asyncio.get_running_loop()
         work.close()
         raise UsageError(
-            "an event loop is running here: await `run` or `resume` in place of their `_sync` forms, and `async with`"
+            "an event loop is running here: await `run` or `resume` in place of their `_sync` forms, and use"
+            " `async with`"
         )
 
     async def run_held() -> T:

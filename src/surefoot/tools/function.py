@@ -16,9 +16,19 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
 
-from surefoot.tools.call import PROBE_OF, Attempts, NotBegun, awaited, call_function, called_within, failure, is_async
+from surefoot.tools.call import (
+    PROBE_OF,
+    Attempts,
+    NotBegun,
+    ToolFailed,
+    awaited,
+    call_function,
+    called_within,
+    failure,
+    is_async,
+)
 from surefoot.tools.results import returns_schema, text_of, with_files
-from surefoot.tools.schema import Convert, arguments_of
+from surefoot.tools.schema import INVALID, Convert, arguments_of
 from surefoot.tools.signature import REQUIRED, Parameters, is_text, read_docstring, read_signature, resolve, returned
 from surefoot.types.attachments import Attachment
 from surefoot.types.errors import UsageError
@@ -295,9 +305,15 @@ def _keywords(arguments: Mapping[str, object], contract: _Contract) -> dict[str,
     keywords = dict(arguments)
     for name in contract.spec.injected:
         keywords.pop(name, None)
+    faults: list[str] = []
     for name, convert in contract.converters:
         if name in keywords:
-            keywords[name] = convert(keywords[name])
+            try:
+                keywords[name] = convert(keywords[name])
+            except ToolFailed as error:  # the model is told all of them at once
+                faults.append(str(error).removeprefix(INVALID))
+    if faults:
+        raise ToolFailed(INVALID + "; ".join(faults))
     keywords.update(contract.nulls)
     return keywords
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 Convert = Callable[[object], object]
 Schema = dict[str, object]
 
+INVALID = "Invalid arguments: "
+"""How a failure begins that names what no type took."""
+
 _PLAIN: Mapping[object, Schema] = {
     str: {"type": "string"},
     int: {"type": "integer"},
@@ -213,7 +216,7 @@ def _validating(name: str, adapter: TypeAdapter[object]) -> Convert:
                 return adapter.validate_python(value)
             return adapter.validate_json(text)  # JSON rules: also a strict model takes a date as text
         except ValidationError as error:
-            raise ToolFailed(f"Invalid arguments: {faults_of(error, name)}") from error
+            raise ToolFailed(f"{INVALID}{faults_of(error, name)}") from error
 
     return convert
 
