@@ -98,8 +98,7 @@ class Retried(WrappedModel):
     async def send(self, request: messages.ModelRequest, emit: messages.Emit | None = None) -> messages.ModelMessage:
         shown = None if emit is None else _Shown(emit)
         started = begun = self._clock()
-        asked, spent, silent_s = request, _NOTHING, 0.0
-        attempts = 0
+        asked, spent, silent_s, attempts = request, _NOTHING, 0.0, 0
         while True:
             attempts += 1
             try:
@@ -227,8 +226,7 @@ class CircuitBreaker(WrappedModel):
         """One reply. Raises `ModelUnreachable` when the circuit stays open for longer than the request can wait."""
         started = self._clock()
         until = None if request.deadline_s is None else started + request.deadline_s
-        circuit = self.circuit
-        opened = circuit.open_until
+        circuit, opened = self.circuit, self.circuit.open_until
         while circuit.is_blocked(started):
             wait_s = circuit.wait_s(started)
             is_late = circuit.open_until != opened if until is None else started + wait_s >= until

@@ -129,8 +129,7 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
     if call.spec.delegates:
         return await cast("Delegating", own).delegate(world, tool, call, state)
     limit_s, line = _limit_s(world, call, state), Line(world)
-    context = context_of(state, call, limit_s, line)
-    is_over = False
+    context, is_over = context_of(state, call, limit_s, line), False
 
     def once() -> Awaitable[ToolResult]:
         return tool.call(own_arguments(call), context)
