@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -326,6 +327,26 @@ def test_of_two_requests_the_first_difference_is_told_shortly() -> None:
         assert first_difference(was, now).startswith(words)
         assert len(first_difference(was, now)) < 250
         assert (first_difference(was, now) == "") == (words == "")
+
+
+async def test_a_file_that_is_no_cassette_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "junk").write_text("junk" * 500)
+    (tmp_path / "empty").touch()
+    for name, told in (
+        ("junk", "file is not a database"),
+        ("empty", "there is nothing in this file"),
+        (".", "no such"),
+    ):
+        with pytest.raises(Miss, match=rf"^cassette {re.escape(str(tmp_path / name))}: {told}.*; do it again$"):
+            await played(tmp_path / name)
+
+
+async def test_a_run_after_the_end_of_its_recording_is_refused(tmp_path: Path) -> None:
+    with Cassette(tmp_path / "c", record=True) as cassette:
+        agent = cassette.agent(ScriptedModel(["a", "b"]))
+        await agent.run("go")
+    with pytest.raises(UsageError, match="its cassette is closed: drive the run inside"):
+        await agent.run("on")
 
 
 async def test_a_typed_answer_that_is_played_has_its_type(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from surefoot.agent import Agent
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import EMPTY, State
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.journal.sqlite_open import SqliteRun
 from surefoot.models.http_model import without_user
 from surefoot.models.names import resolve
 from surefoot.models.wrapper import WrappedModel
@@ -30,7 +31,7 @@ from surefoot.runtime.services import RunServices
 from surefoot.runtime.world import Watch
 from surefoot.testing.models import FunctionModel
 from surefoot.testing.tape import Miss, PlayedHands, PlayedRun, PlayedStore
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.events import Event, Speaker
 from surefoot.types.messages import ModelRequest, ModelSettings
 from surefoot.types.ports import Model, RunJournal, ServiceKey, Tool
@@ -114,6 +115,7 @@ class Cassette:
         if self._recording is not None:
             with ThreadPoolExecutor(1) as thread:  # a loop may be running in this one
                 thread.submit(asyncio.run, self._recording.aclose()).result()
+            self._recording.is_over = True
             copy = Path(self._folder.name) / _FILE
             if keep and copy.exists():  # in one step: whoever reads it meanwhile, or is killed, has the old or the new
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -160,11 +162,14 @@ class Cassette:
 
     def _store(self) -> PlayedStore:
         if self._played is None:
-            if not self.path.exists():
+            if not self.path.is_file():
                 raise self.miss("no such file")
             copy = Path(self._folder.name) / _FILE
             shutil.copyfile(self.path, copy)  # reading a journal writes beside it, and a cassette may be read-only
-            self._played = PlayedStore(copy, self.miss, self.patience_s)
+            try:
+                self._played = PlayedStore(copy, self.miss, self.patience_s)
+            except JournalError as error:  # which names the copy
+                raise self.miss(str(error).removeprefix(f"journal {copy}: ").partition("; ")[0]) from error
         return self._played
 
 
@@ -191,6 +196,12 @@ class _Recording(SqliteJournal):
         super().__init__(path)
         self.models: list[Model] = []
         self.driving = 0
+        self.is_over = False
+
+    async def open(self, run_id: str, *, create: bool = False, fence: int | None = None) -> SqliteRun:
+        if self.is_over:
+            raise UsageError("its cassette is closed: drive the run inside of the `with` block, or of the test")
+        return await super().open(run_id, create=create, fence=fence)
 
 
 class _RecordedAgent(Agent):
