@@ -132,7 +132,6 @@ class Anthropic(wire.Wire[_Form]):
         marks = traits.get("prompt_cache") != "no"
         key = "anthropic" if marks else "anthropic/unmarked"
         origin = self.origin if traits.get("reasoning_echo") != "no" else ""
-
         taken = self.file_traits(request)
 
         def declare(tool: ToolSpec) -> Json:

@@ -188,9 +188,8 @@ async def _closed_with_loop(session: aiohttp.ClientSession) -> AsyncGenerator[No
 
 
 async def _rejection(response: aiohttp.ClientResponse) -> Rejection:
-    headers = response.headers
-    body = await response.content.read(_ERROR_BYTES)
-    while len(body) < _ERROR_BYTES and (more := await response.content.read(_ERROR_BYTES - len(body))):
+    headers, body = response.headers, b""
+    while more := await response.content.read(_ERROR_BYTES - len(body)):
         body += more
     return Rejection(response.status, body, headers.get("retry-after-ms"), headers.get("Retry-After"))
 

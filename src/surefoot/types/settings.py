@@ -182,12 +182,8 @@ def or_none(check: Check, meaning: str) -> Check:
 
 def whole(least: int, most: float = float("inf")) -> Check:
     """A whole number from `least` to `most`."""
-    remedy = (
-        f"give a whole number of at least {least}"
-        if most == float("inf")
-        else f"give a whole number from {least} to {most}"
-    )
-    return fits(lambda value: is_whole(value, least) and value <= most, remedy)
+    which = f"of at least {least}" if most == float("inf") else f"from {least} to {most}"
+    return fits(lambda value: is_whole(value, least) and value <= most, f"give a whole number {which}")
 
 
 def choice(*names: str) -> Check:
