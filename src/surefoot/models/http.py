@@ -189,7 +189,7 @@ async def _closed_with_loop(session: aiohttp.ClientSession) -> AsyncGenerator[No
 
 async def _rejection(response: aiohttp.ClientResponse) -> Rejection:
     headers, body = response.headers, b""
-    while more := await response.content.read(_ERROR_BYTES - len(body)):
+    while len(body) < _ERROR_BYTES and (more := await response.content.read(_ERROR_BYTES - len(body))):
         body += more
     return Rejection(response.status, body, headers.get("retry-after-ms"), headers.get("Retry-After"))
 
