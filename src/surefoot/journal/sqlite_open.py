@@ -31,7 +31,7 @@ from surefoot.journal.sqlite_read import Reader
 from surefoot.journal.sqlite_write import Note, Writer, put_summary
 from surefoot.types.errors import JournalError, RunBusy, RunExists, UsageError, overtaken
 from surefoot.types.events import Event
-from surefoot.types.ports import Durability, Place, RunSummary, Standing
+from surefoot.types.ports import NO_RECORDS, Durability, Place, RunSummary, Standing
 from surefoot.types.words import Posted
 
 _DELETE = (
@@ -223,7 +223,7 @@ class SqliteRun:
         self.run_id = summary.run_id
         self._head = head_of(self.run_id, 0, b"", 0)
         self._token = file.token
-        self._summary = self._kept = summary
+        self._summary, self._kept = summary, NO_RECORDS
         self._synced = synced
         self._file = file
         self._writer = file.writer
@@ -325,9 +325,13 @@ class SqliteRun:
         return self._writer.failures.get(self.number) or self._writer.broken
 
     def _note(self) -> Note:
-        """How the run stands. Its summary is kept when a list would show another one, and when the run is released."""
+        """How the run stands. Its summary is kept when a list would show another one, and when the run is released.
+
+        One that has ended is shown then as it was before.
+        """
         now, (key, _, _, _, name, boot), (seq, hash_) = self._summary, self._head, self.place
-        if is_due := self._is_released or is_outdated(self._kept, now):
+        is_left = self._is_released and (now is not self._kept or now.status == "running")
+        if is_due := is_left or is_outdated(self._kept, now):
             self._kept = now
         return self.number, self._token, (key, seq, hash_, self._synced, name, boot), now if is_due else None
 
