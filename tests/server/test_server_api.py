@@ -160,7 +160,7 @@ async def test_runs_are_listed_in_pages_and_filtered(served: Served) -> None:
         assert [one["run_id"] for one in found["runs"]] == expected, query
     assert (await served.get("/v1/runs", "acme"))["runs"] == []
     assert (await served.get("/v1/runs", "narrow"))["runs"] == []
-    for bad in ("limit=201", "limit=0", "since=x", "cursor=%00"):
+    for bad in ("limit=201", "limit=0", "since=x", "cursor=%00", "status=complete"):
         assert (await served.ask("GET", f"/v1/runs?{bad}")).problem == "invalid", bad
 
 

@@ -19,6 +19,7 @@ from surefoot.telling.state import Question
 from surefoot.types.attachments import Attachment
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Outcome
+from surefoot.types.outcomes import Status
 from surefoot.types.plan import ContextDocument, PlanStep, TaskContext
 from surefoot.types.ports import RunSummary
 
@@ -171,7 +172,7 @@ class GoOn(Exact):
 class Wanted(Exact):
     """Which runs a list shows, and which part of the list."""
 
-    status: Short = ""
+    status: Literal[Status, "queued", "set_aside", "damaged", ""] = ""
     agent: Short = ""
     label: Annotated[tuple[Short, ...], Field(max_length=8)] = ()
     q: Short = ""
