@@ -96,7 +96,7 @@ async def test_what_is_neither_a_run_nor_a_text_is_told_by_its_name() -> None:
     ):
         with pytest.raises(UsageError, match="run_id=3: give a run"):
             await resume
-    with pytest.raises(UsageError, match="run_id=3: give a run"):
+    with pytest.raises(UsageError, match="history=3: give a run"):
         await agent.run("Hello", history=wrong)
     for field, said in (
         ("call_id", agent.approve(run, wrong, by="Ann")),
