@@ -22,22 +22,10 @@ from surefoot.core.gate.record import BY_MODEL, TARGETS
 from surefoot.core.text.look import holds, normal_text, without_format
 from surefoot.core.text.values import hard_tokens, norm_of, numbers_of
 from surefoot.core.text.words import dates_of, late, phrase, rows, stem, stems, stems_of, word_set
-from surefoot.types.guard import (
-    AbstractSketch,
-    AbstractStep,
-    Capability,
-    Condition,
-    ConstraintSet,
-    ConstraintType,
-    Cue,
-    Entity,
-    EntityKind,
-    IntentAnchor,
-    SecurityConstraint,
-)
+from surefoot.types import guard
 from surefoot.types.tools import Effect
 
-RESPOND = AbstractStep("answer", "RESPOND", allowed_capabilities=("REASONING",))  # the step in which every sketch ends
+RESPOND = guard.AbstractStep("answer", "RESPOND", allowed_capabilities=("REASONING",))  # in which every sketch ends
 
 MOST_READ = 102_400  # characters of the words that are read; of longer ones each effect is a question
 
@@ -51,7 +39,7 @@ _SENTENCE = late(r"[^.!?;\n。！？；]+(?:[.](?!\s|\Z)[^.!?;\n。！？；]*)*
 _ADOPTION = ("adoption_verb", "adoption_noun", "adoption_place")  # to do what stands elsewhere, with the place
 
 _NO_ADOPTION = late("{no_adoption}|{negations}|{cjk_negations}", re.IGNORECASE)
-_CUES: Mapping[Cue, re.Pattern[str]] = {
+_CUES: Mapping[guard.Cue, re.Pattern[str]] = {
     "delegation": late("{delegation}", re.IGNORECASE),
     "set": late(r"\b(?:{set_words|})\b|{cjk_set|}", re.IGNORECASE),
     "relative_date": late("{relative_dates}", re.IGNORECASE),
@@ -86,11 +74,11 @@ _CHINESE_VERBS = late(
 )
 _CHINESE = late(r"[\u3400-\u9fff]+")
 _CHINESE_BEHIND = late(r"(?<=[A-Za-z0-9])[,;!?]?(?=[\u3400-\u9fff])|(?<=/)[,;!?](?=[\u3400-\u9fff])")
-_KINDS: tuple[EntityKind, ...] = ("email", "url", "account", "phone", "key", "id", "quoted", "file", "name")
+_KINDS: tuple[guard.EntityKind, ...] = ("email", "url", "account", "phone", "key", "id", "quoted", "file", "name")
 _NO_EXTRA: Mapping[str, tuple[str, ...]] = {}
 
 
-def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> IntentAnchor:
+def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> guard.IntentAnchor:
     """The anchor that the words alone give. `extra` adds words to effects; other keys of it mean nothing.
 
     A clause that forbids something asks for nothing and proves no value: it is missing in `text`, `stems`, `numbers`
@@ -113,7 +101,7 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
         asked.add("communicate")
     # what chooses between asking and refusing (section 5.3)
     ordered = _masked(bare, ruled.negated, " ")
-    cues: set[Cue] = {cue for cue, pattern in _CUES.items() if pattern.search(ordered)}
+    cues: set[guard.Cue] = {cue for cue, pattern in _CUES.items() if pattern.search(ordered)}
     sentences = (m[0] for m in _SENTENCE.finditer(ordered))
     if any(all(phrase(part).search(one) for part in _ADOPTION) and not _NO_ADOPTION.search(one) for one in sentences):
         cues.add("adoption")
@@ -124,7 +112,7 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
         at = max(at, end)
     before = ((thing, bisect_right(ruled.cut, thing.start, key=lambda span: span[0]) - 1) for thing in things)
     entities = [thing.entity for thing, at in before if at < 0 or thing.start >= ruled.cut[at][1]]
-    return IntentAnchor(
+    return guard.IntentAnchor(
         words_sha256=sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
         effects_asked=frozenset(asked),
         entities=tuple({(one.kind, one.norm): one for one in reversed(entities)}.values())[::-1],
@@ -133,12 +121,14 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
         numbers=frozenset(number for part in kept for number in numbers_of(part)),
         stems=stems(word for part in kept for word in _WORD.findall(part.casefold())),
         text="\n".join(part for part in map(normal_text, kept) if part),
-        constraints=ConstraintSet(ruled.constraints),
+        constraints=guard.ConstraintSet(ruled.constraints),
         clauses=clauses_of(plain, _masked(plain, map(_without_verb, things)), ruled.cut),
     )
 
 
-def with_constraints(anchor: IntentAnchor, words: str, reply: Mapping[str, object]) -> tuple[IntentAnchor, int]:
+def with_constraints(
+    anchor: guard.IntentAnchor, words: str, reply: Mapping[str, object]
+) -> tuple[guard.IntentAnchor, int]:
     """The anchor with the constraints of a reply that fits its schema, and how many of them do not stand in the words.
 
     Each comes once, also where the model has read earlier words before.
@@ -149,18 +139,18 @@ def with_constraints(anchor: IntentAnchor, words: str, reply: Mapping[str, objec
     known = anchor.constraints.constraints
     number = sum(one.constraint_id.startswith(BY_MODEL) for one in known)
     before = {(one.constraint_type, one.condition) for one in known if one.constraint_id.startswith(BY_MODEL)}
-    new: list[SecurityConstraint] = []
+    new: list[guard.SecurityConstraint] = []
     dropped = 0
     for at, one in enumerate(cast("list[Mapping[str, object]]", reply["constraints"]), 1):  # as the schema has it
-        kind = cast("ConstraintType", one["constraint_type"])
+        kind = cast("guard.ConstraintType", one["constraint_type"])
         said_of = cast("Mapping[str, Any]", one["condition"])  # Any: each field has a type of its own
         given: dict[str, Any] = {name: said_of.get(name) for name in ("effect", "max_amount", "max_count")}
         given |= {name: tuple(said_of.get(name) or ()) for name in TARGETS}
-        condition = Condition(**given)
+        condition = guard.Condition(**given)
         quote = normal_text(str(one["quote"]))
         stands = all(one.strip() and holds(whole, normal_text(one)) for name in TARGETS for one in given[name])
         # what is always asked for is not forbidden as a whole
-        says_something = replace(condition, effect=None) != Condition() or condition.effect not in (None, "read")
+        says_something = replace(condition, effect=None) != guard.Condition() or condition.effect not in (None, "read")
         is_quoted = len(quote) >= 3 and holds(said, quote)  # noqa: PLR2004  # fewer characters say nothing
         is_open = condition.effect is None or bool(condition.forbidden_targets) or not is_quoted
         if not stands or not says_something or (kind == "allow" and is_open):
@@ -171,23 +161,23 @@ def with_constraints(anchor: IntentAnchor, words: str, reply: Mapping[str, objec
         if (kind, condition) not in before:
             told = str(one.get("description") or one["quote"])[:200]
             name = f"{BY_MODEL}{number + len(new) + 1 if before else at}"
-            new.append(SecurityConstraint(name, kind, f"as a model reads the words: {told}", condition))
-    joined = ConstraintSet((*known, *new), "merged")
+            new.append(guard.SecurityConstraint(name, kind, f"as a model reads the words: {told}", condition))
+    joined = guard.ConstraintSet((*known, *new), "merged")
     made = replace(anchor, effects_asked=frozenset(effects), constraints=joined, made_by="rules and model")
     return made, dropped
 
 
-def with_sketch(anchor: IntentAnchor, reply: Mapping[str, object]) -> IntentAnchor:
+def with_sketch(anchor: guard.IntentAnchor, reply: Mapping[str, object]) -> guard.IntentAnchor:
     """The anchor with the sketch of a reply that fits its schema; without a step there is none."""
     given = cast("list[Mapping[str, object]]", reply["steps"])  # as the schema has it
     if not given:
         return anchor
 
-    def capabilities(step: Mapping[str, object], name: str) -> tuple[Capability, ...]:
-        return tuple(dict.fromkeys(cast("list[Capability]", step.get(name) or ())))
+    def capabilities(step: Mapping[str, object], name: str) -> tuple[guard.Capability, ...]:
+        return tuple(dict.fromkeys(cast("list[guard.Capability]", step.get(name) or ())))
 
     steps = tuple(
-        AbstractStep(
+        guard.AbstractStep(
             f"s{number}",
             str(one["step_type"])[:80],
             str(one.get("description") or "")[:200],
@@ -196,7 +186,7 @@ def with_sketch(anchor: IntentAnchor, reply: Mapping[str, object]) -> IntentAnch
         )
         for number, one in enumerate(given, 1)
     )
-    return replace(anchor, sketch=AbstractSketch((*steps, RESPOND)), made_by="rules and model")
+    return replace(anchor, sketch=guard.AbstractSketch((*steps, RESPOND)), made_by="rules and model")
 
 
 def _parsed(text: str) -> tuple[str, tuple[Named, ...], str, Rules]:
@@ -264,8 +254,8 @@ def _things(text: str) -> tuple[Named, ...]:
 
 
 def _entity(text: str, kind: str, start: int, norm: str = "") -> Named:
-    known: EntityKind = kind if kind in _KINDS else "key"  # a hard token is of no other kind
-    return Named(Entity(text, known, norm or normal_text(text)), start, start + len(text))
+    known: guard.EntityKind = kind if kind in _KINDS else "key"  # a hard token is of no other kind
+    return Named(guard.Entity(text, known, norm or normal_text(text)), start, start + len(text))
 
 
 def _without_verb(thing: Named) -> Named | Span:

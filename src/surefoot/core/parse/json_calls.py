@@ -4,20 +4,7 @@ from __future__ import annotations
 
 import re
 
-from surefoot.core.parse import scan
-from surefoot.core.parse.calls import (
-    NAME,
-    Draft,
-    Found,
-    Reading,
-    arguments_at,
-    draft_of,
-    drafts_of,
-    fault_of,
-    faulty_body,
-    noted_if,
-    values_at,
-)
+from surefoot.core.parse import calls, scan
 from surefoot.core.parse.objects import WRAPPERS_OF_CALLS, read
 from surefoot.core.parse.scan import NotJsonError
 from surefoot.core.parse.schema import properties_of
@@ -32,10 +19,10 @@ _MISTRAL_NAME = re.compile(
 _NEXT_MEMBER = re.compile(r"[\s,;]*+(?=\{)")
 
 
-def read_mistral(text: str, start: int, reading: Reading) -> Found:
+def read_mistral(text: str, start: int, reading: calls.Reading) -> calls.Found:
     """`[TOOL_CALLS]` with a list of calls behind it, or with `NAME{…}`, the marker repeated for each call."""
     seek = scan.Seeker(text)
-    drafts: list[Draft] = []
+    drafts: list[calls.Draft] = []
     warnings: set[ReplyWarning] = set()
     at = end = start
     while at >= 0 and len(drafts) <= scan.MOST_CALLS:
@@ -49,18 +36,18 @@ def read_mistral(text: str, start: int, reading: Reading) -> Found:
         if named and (named.end() >= limit or text[named.end()] == "{"):
             if named.end() >= len(text) and reading.cut:
                 fault = Fault("truncated", "the reply ends in the name", named["name"])
-                drafts.append(Draft(named["name"], fault=fault))
+                drafts.append(calls.Draft(named["name"], fault=fault))
                 end = limit
             else:
                 marks = (MISTRAL,) if limit < len(text) else ()
-                arguments = arguments_at(text, named.end(), marks, reading, named["name"], seek=seek)
+                arguments = calls.arguments_at(text, named.end(), marks, reading, named["name"], seek=seek)
                 drafts.append(arguments.draft(named["name"], named["id"] or ""))
                 warnings |= arguments.warnings
                 end = arguments.end
         elif (opening := scan.first_bracket(text, body, limit)) >= 0:
-            warnings |= noted_if(bool(text[body:opening].strip()), "trailing_text")
+            warnings |= calls.noted_if(bool(text[body:opening].strip()), "trailing_text")
             rules, has_end = reading.rules(MISTRAL, at_end=True, is_call=True), limit < len(text)
-            found, end, told = values_at(
+            found, end, told = calls.values_at(
                 text, (opening, limit), rules, _NEXT_MEMBER, reading, has_end=has_end, next_call=None
             )
             drafts += found
@@ -69,10 +56,10 @@ def read_mistral(text: str, start: int, reading: Reading) -> Found:
             fault = Fault("truncated" if reading.cut else "empty", f"nothing follows {MISTRAL}")
             if body < len(text):
                 fault = Fault("malformed_json", f"expected a JSON list of calls, got {text[body:limit][:60]!r}")
-            drafts.append(Draft(fault=fault))
+            drafts.append(calls.Draft(fault=fault))
             end = limit
         at = seek.find(MISTRAL, max(end, body))
-    return Found("mistral", tuple(drafts), text[:start], frozenset(warnings), end=end)
+    return calls.Found("mistral", tuple(drafts), text[:start], frozenset(warnings), end=end)
 
 
 PYTHON_TAG = "<|python_tag|>"
@@ -87,31 +74,31 @@ _HEADING = " \t\r#>:："
 _JSON_INFO = frozenset({"", "json", "json5", "jsonc", "tool_call", "tool_calls", "function_call"})
 
 
-def read_python_tag(text: str, start: int, reading: Reading) -> Found:
+def read_python_tag(text: str, start: int, reading: calls.Reading) -> calls.Found:
     """Objects behind `<|python_tag|>`: the token says that calls are meant, so what does not decode is a fault."""
     warnings: set[ReplyWarning] = set()
     at = scan.skip_blanks(text, start + len(PYTHON_TAG))
-    drafts: list[Draft] = []
+    drafts: list[calls.Draft] = []
     end = at
     if text[at : at + 1] not in ("{", "["):
         kind = "truncated" if at >= len(text) and reading.cut else "empty" if at >= len(text) else "malformed_json"
         fault = Fault(kind, f"expected a JSON object behind {PYTHON_TAG}, got {text[at : at + 60]!r}")
-        return Found("llama3_json", (Draft(fault=fault),), text[:start], frame=False)
+        return calls.Found("llama3_json", (calls.Draft(fault=fault),), text[:start], frame=False)
     while text.startswith(("{", "["), at) and len(drafts) <= scan.MOST_CALLS:
         try:
             value = read(text, at, reading.rules(PYTHON_TAG, at_end=True, is_call=True))
         except NotJsonError as error:
             following = text.find(PYTHON_TAG, at)
-            drafts.append(faulty_body(text, at, error, reading, has_end=following >= 0))
+            drafts.append(calls.faulty_body(text, at, error, reading, has_end=following >= 0))
             at = following + len(PYTHON_TAG) if following >= 0 else len(text)
             end = at = scan.skip_blanks(text, at)
             continue
         warnings |= value.warnings
-        drafts += drafts_of(value.value)
+        drafts += calls.drafts_of(value.value)
         end = value.end
         at = _next(text, end)
     frame = any(draft.fault is None or draft.name for draft in drafts)
-    return Found("llama3_json", tuple(drafts), text[:start], frozenset(warnings), end=end, frame=frame)
+    return calls.Found("llama3_json", tuple(drafts), text[:start], frozenset(warnings), end=end, frame=frame)
 
 
 def _next(text: str, at: int) -> int:
@@ -120,7 +107,7 @@ def _next(text: str, at: int) -> int:
     return scan.skip_blanks(text, at + len(PYTHON_TAG)) if text.startswith(PYTHON_TAG, at) else at
 
 
-def read_wrapped(text: str, reading: Reading) -> Found | None:
+def read_wrapped(text: str, reading: calls.Reading) -> calls.Found | None:
     """The calls in `{"tool_calls": [...]}`, or the name of an offered tool in an object, if that is all of the text."""
     start = scan.skip_blanks(text, 0)
     if not text.startswith("{", start):
@@ -131,23 +118,23 @@ def read_wrapped(text: str, reading: Reading) -> Found | None:
         if (wrapper := _WRAPPER.match(text, start)) is None:
             return None
         rules = reading.rules(is_call=True)  # one by one, so that a broken one drops no other
-        drafts, end, _ = values_at(text, (wrapper.end(), len(text)), rules, _NEXT_OBJECT, reading, has_end=False)
+        drafts, end, _ = calls.values_at(text, (wrapper.end(), len(text)), rules, _NEXT_OBJECT, reading, has_end=False)
         rest = len(drafts) <= scan.MOST_CALLS and text[end:].strip(" \t\r\n,]}")
-        return None if rest else Found("llama3_json", tuple(drafts), "", end=end)
+        return None if rest else calls.Found("llama3_json", tuple(drafts), "", end=end)
     members = _wrapped(value.value) or _lone_name(value.value, reading)
     if not members or text[value.end :].strip() or not all(_is_call(one, reading, wrapped=True) for one in members):
         return None
-    return Found("llama3_json", tuple(map(draft_of, members)), "", value.warnings, end=value.end)
+    return calls.Found("llama3_json", tuple(map(calls.draft_of, members)), "", value.warnings, end=value.end)
 
 
-def read_bare_json(text: str, reading: Reading) -> Found | None:
+def read_bare_json(text: str, reading: calls.Reading) -> calls.Found | None:
     """Objects with a name and arguments anywhere outside of fences; None if there is none that may be a call.
 
     An unknown name is a fault only if calls are all that the text holds; else it is prose about JSON.
     """
     if "name" not in text or "{" not in text:
         return None
-    drafts: list[Draft] = []
+    drafts: list[calls.Draft] = []
     warnings: set[ReplyWarning] = set()
     first = -1
     end = at = 0
@@ -175,7 +162,7 @@ def read_bare_json(text: str, reading: Reading) -> Found | None:
         if not _is_call(value.value, reading):
             continue
         alone = alone and not text[end:opening].strip(" \t\r\n;,[]")
-        drafts.append(draft_of(value.value))
+        drafts.append(calls.draft_of(value.value))
         warnings |= value.warnings
         first, end = (opening if first < 0 else first), value.end
     alone = alone and not text[end:].strip(" \t\r\n;,[]")
@@ -184,20 +171,20 @@ def read_bare_json(text: str, reading: Reading) -> Found | None:
     if not drafts:
         return None
     content = text[:first] if text[:first].strip(" \t\r\n[") else ""
-    return Found("llama3_json", tuple(drafts), content, frozenset(warnings), end=end)
+    return calls.Found("llama3_json", tuple(drafts), content, frozenset(warnings), end=end)
 
 
-def read_headed(text: str, reading: Reading) -> Found | None:
+def read_headed(text: str, reading: calls.Reading) -> calls.Found | None:
     """The name of an offered tool on a line and a JSON object behind it, if the two are all of the text."""
     head = _HEADED.match(text)
     named = reading.offered.find(head["name"].strip(_HEADING)) if head is not None else None
     if head is None or named is None or named.tool is None:
         return None
-    given = arguments_at(text, head.end(), (), reading, named.name)
+    given = calls.arguments_at(text, head.end(), (), reading, named.name)
     is_cut = given.fault is not None and given.fault.kind == "truncated"
     if text[given.end :].strip() or not (is_cut or given.fault is None or text.rstrip().endswith("}")):
         return None
-    return Found("llama3_json", (given.draft(named.name),), "", given.warnings, end=given.end)
+    return calls.Found("llama3_json", (given.draft(named.name),), "", given.warnings, end=given.end)
 
 
 def _wrapped(value: object) -> tuple[object, ...]:
@@ -209,7 +196,7 @@ def _wrapped(value: object) -> tuple[object, ...]:
     return tuple(as_list(body[keys[0]]) or (body[keys[0]],))
 
 
-def _lone_name(value: object, reading: Reading) -> tuple[object, ...]:
+def _lone_name(value: object, reading: calls.Reading) -> tuple[object, ...]:
     """The call that is nothing but the name of an offered tool, written exactly: anything more may be data."""
     body = as_object(value) or {}
     if body.get("type") == "function" and body.keys() <= {"id", "type", "function"}:
@@ -221,7 +208,7 @@ def _lone_name(value: object, reading: Reading) -> tuple[object, ...]:
     return ({"name": name},) if named.tool is not None and not named.corrected else ()
 
 
-def _is_call(value: object, reading: Reading, *, wrapped: bool = False) -> bool:
+def _is_call(value: object, reading: calls.Reading, *, wrapped: bool = False) -> bool:
     """Whether a decoded value reads like a call. In a wrapper, which says that it is one, a lone name is enough."""
     body = as_object(value) or {}
     inner = as_object(body.get("function"))
@@ -239,24 +226,24 @@ def _is_call(value: object, reading: Reading, *, wrapped: bool = False) -> bool:
     return wrapped or "arguments" in body or "parameters" in body or ("args" in body and "call_objective" in body)
 
 
-def _undecodable(text: str, at: int, error: NotJsonError, reading: Reading) -> Draft | None:
+def _undecodable(text: str, at: int, error: NotJsonError, reading: calls.Reading) -> calls.Draft | None:
     """The fault of an object that does not decode, if it names an offered tool; if it was cut off, of any."""
-    named = NAME.search(text, at, at + 400)
+    named = calls.NAME.search(text, at, at + 400)
     if named is None or (keys := re.search(r"""["'](?:arguments|parameters)["']\s*:""", text[at : at + 2000])) is None:
         return None
     if text.find("{", at + 1, min(named.start(), at + keys.start())) >= 0:
         return None  # another object begins before the name
     offered = not reading.offered.any_name and reading.offered.find(named["name"]).known
-    fault = fault_of(error, at, reading, named["name"])
+    fault = calls.fault_of(error, at, reading, named["name"])
     is_cut = fault.kind == "truncated" and reading.cut and reading.offered.any_name
-    return Draft(named["name"], fault=fault) if offered or is_cut else None
+    return calls.Draft(named["name"], fault=fault) if offered or is_cut else None
 
 
-def read_fenced(text: str, reading: Reading, *, three_keys: bool) -> Found | None:
+def read_fenced(text: str, reading: calls.Reading, *, three_keys: bool) -> calls.Found | None:
     """Fences whose content is one call to a registered tool. `three_keys`: only name, call_objective and args."""
     if "name" not in text or ("```" not in text and "~~~" not in text):
         return None
-    drafts: list[Draft] = []
+    drafts: list[calls.Draft] = []
     warnings: set[ReplyWarning] = {"fallback_fence"}
     first = end = -1
     at = 0
@@ -274,13 +261,13 @@ def read_fenced(text: str, reading: Reading, *, three_keys: bool) -> Found | Non
             first, end = (step.start() if first < 0 else first), at
     if not drafts:
         return None
-    return Found("fenced_json", tuple(drafts), text[:first], frozenset(warnings), end=end)
+    return calls.Found("fenced_json", tuple(drafts), text[:first], frozenset(warnings), end=end)
 
 
-def _fenced_calls(inner: str, reading: Reading, *, three_keys: bool) -> list[tuple[Draft, bool]]:
+def _fenced_calls(inner: str, reading: calls.Reading, *, three_keys: bool) -> list[tuple[calls.Draft, bool]]:
     """The calls of offered tools if all of a fence's content is objects: one, a list, a wrapper's, or one a line."""
     inner = inner.strip()
-    found: list[tuple[Draft, bool]] = []
+    found: list[tuple[calls.Draft, bool]] = []
     at = 0
     while at < len(inner):
         try:
@@ -294,7 +281,7 @@ def _fenced_calls(inner: str, reading: Reading, *, three_keys: bool) -> list[tup
                 return []
             has_three = "args" in body and "call_objective" in body
             if has_three or (not three_keys and _is_call(body, reading, wrapped=bool(members))):
-                draft = draft_of(body)
+                draft = calls.draft_of(body)
                 if draft.name.strip() and reading.offered.find(draft.name).known:
                     found.append((draft, value.repaired))
         at = _next(inner, value.end)

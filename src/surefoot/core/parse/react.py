@@ -9,18 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from surefoot.core.parse import scan
 from surefoot.core.parse.calls import TRAILING, Draft, Found, Reading, draft_of, fault_of
 from surefoot.core.parse.marks import KINDS, LabelKind, Labels, is_answer_name, label_pattern
 from surefoot.core.parse.objects import read
-from surefoot.core.parse.scan import (
-    FENCES,
-    MOST_BRACKETS,
-    NotJsonError,
-    fence_at,
-    inside_fence,
-    outside_fences,
-    skip_blanks,
-)
 from surefoot.core.parse.steps import Given, bind, found_of, is_no_action, read_input, step_of, steps_follow
 from surefoot.core.parse.toolset import takes_nothing
 from surefoot.core.text.json import as_object
@@ -60,7 +52,7 @@ class _Walk:
             at = label.end
 
     def label(self, at: int, *, bare_answer: bool = False) -> _Label | None:
-        while self._left and (match := outside_fences(self._pattern, self.text, at)) is not None:
+        while self._left and (match := scan.outside_fences(self._pattern, self.text, at)) is not None:
             self._left -= 1
             kind: LabelKind = "question"
             for kind in KINDS:  # a loop, since it runs at each label
@@ -164,11 +156,11 @@ class React:
             first = next((label for label in self._walk.labels(first.end) if label.kind not in _NO_STEP), None)
         limit = first.start if first is not None else len(text)
         at = tried = 0
-        while tried < MOST_BRACKETS and (step := _BLOCK.search(text, at, limit)) is not None:
+        while tried < scan.MOST_BRACKETS and (step := _BLOCK.search(text, at, limit)) is not None:
             if step["value"]:
                 start, at = step.end() - 1, step.end()
-            elif step["fence"] and (fence := fence_at(text, skip_blanks(text, step.start()))) is not None:
-                start, at = skip_blanks(text, fence.inner), max(step.end(), fence.end)
+            elif step["fence"] and (fence := scan.fence_at(text, scan.skip_blanks(text, step.start()))) is not None:
+                start, at = scan.skip_blanks(text, fence.inner), max(step.end(), fence.end)
                 if start >= fence.inner_end or text[start] not in "{[":
                     continue
             else:
@@ -176,7 +168,7 @@ class React:
                 continue
             try:
                 value = read(text, start, self._reading.rules("```", at_end=True, is_call=True))
-            except NotJsonError as error:
+            except scan.NotJsonError as error:
                 if _STEP_KEY.match(text, start):
                     draft = Draft(fault=fault_of(error, start, self._reading))
                     return Found("react", (draft,), self._before(step.start()))
@@ -200,7 +192,7 @@ class React:
         text, reading = self._text, self._reading
         following = self._walk.label(label.end)
         stop = following.start if following else len(text)
-        at = skip_blanks(text, label.end)
+        at = scan.skip_blanks(text, label.end)
         if (blob := self._blob(label, at, stop)) is not None:
             return blob, stop
         line = _LINE_END.match(text, at)
@@ -244,16 +236,16 @@ class React:
     def _blob(self, label: _Label, at: int, stop: int) -> Found | None:
         """A step as JSON behind an action label."""
         text, reading = self._text, self._reading
-        start, end = skip_blanks(text, inside_fence(text, at)), stop
-        if text.startswith(("```", "~~~"), at) and (fence := fence_at(text, at)) is not None:
+        start, end = scan.skip_blanks(text, scan.inside_fence(text, at)), stop
+        if text.startswith(("```", "~~~"), at) and (fence := scan.fence_at(text, at)) is not None:
             end = fence.end
         if start >= end or not text.startswith(("{", "["), start):
             return None
-        if text[start] == "[" and not text.startswith("{", skip_blanks(text, start + 1)):
+        if text[start] == "[" and not text.startswith("{", scan.skip_blanks(text, start + 1)):
             return None  # brackets around a name
         try:
             value = read(text, start, reading.rules("```", at_end=True, is_call=True))
-        except NotJsonError as error:
+        except scan.NotJsonError as error:
             return Found("react", (Draft(fault=fault_of(error, start, reading)),), self._before(label.start))
         step = step_of(value.value)
         before = self._before(label.start)
@@ -329,5 +321,5 @@ class React:
 
 
 _ANSWER_INLINE = re.compile(r"(?P<label>[^:：]{1,60})[:：]\s*(?P<text>.*)", re.DOTALL)
-_BLOCK = re.compile(rf"^[ \t]*+(?P<value>\{{)|{FENCES}", re.MULTILINE)
+_BLOCK = re.compile(rf"^[ \t]*+(?P<value>\{{)|{scan.FENCES}", re.MULTILINE)
 _STEP_KEY = re.compile(r"""\{\s*+(?:["']thought["']\s*+:|["']action(?:_input)?["']\s*+:)""")

@@ -164,7 +164,7 @@ def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
             else:
                 found = calls or _unmarked_json(shown.text, reading)
             if found is None and dialect == "auto" and has_step(shown.text, reading):
-                return React(without_partial_stop(shown.text, reading.labels), reading, shown.joint_after(0)).read()
+                return React(without_partial_stop(shown.text, reading.labels), reading, shown.joint).read()
             if found is not None and dialect == "native" and not found.drafts:
                 return replace(found, final=None) if found.format == "harmony" else None
             return found
@@ -213,7 +213,7 @@ def _in_labels(shown: Visible, reading: Reading) -> Found:
             return replace(found, warnings=found.warnings | dropped)
         if found.final is not None or found.error is not None:
             return found
-    found = React(text, reading, shown.joint_after(0)).read()
+    found = React(text, reading, shown.joint).read()
     if found.error is not None and found.error.kind == "no_step":
         return calls or _unmarked_json(text, reading) or found
     return found

@@ -86,9 +86,10 @@ class Visible:
         places = [here for here, _ in self.pieces] + [len(self.text)]
         return tuple(self.text[start:end] for start, end in pairwise(places))
 
-    def joint_after(self, at: int) -> int:
-        """The first place behind `at` where something was taken out in the middle; the end if there is none."""
-        return next((here for here, _ in self.pieces[1:] if here > at), len(self.text))
+    @property
+    def joint(self) -> int:
+        """The first place where something was taken out in the middle; the end if there is none."""
+        return next((here for here, _ in self.pieces[1:] if here > 0), len(self.text))
 
 
 _NOTHING = Visible("")

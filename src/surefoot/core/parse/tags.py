@@ -10,28 +10,9 @@ from __future__ import annotations
 
 import re
 
-from surefoot.core.parse import scan
+from surefoot.core.parse import marks, scan
 from surefoot.core.parse.calls import Draft, Found, Reading, arguments_at, noted_if, past_closer, typed, values_at
 from surefoot.core.parse.json_calls import PYTHON_TAG, read_python_tag
-from surefoot.core.parse.marks import (
-    DELIVERABLE,
-    DELIVERABLE_END,
-    FUNCTION,
-    FUNCTION_CALL,
-    FUNCTION_CALL_END,
-    RESULT,
-    TOOL_CALL,
-    TOOL_CALL_END,
-    TOOL_CODE,
-    FamilyName,
-    Walk,
-    body_of,
-    function_call_family,
-    function_family,
-    opens_at,
-    past_deliverable,
-    tool_call_family,
-)
 from surefoot.core.parse.pythonic import read_bare_pythonic, read_code, read_list
 from surefoot.core.parse.toolset import takes_nothing
 from surefoot.types.dataclass import replace
@@ -74,8 +55,8 @@ class BodyReader:
                 return (draft,), self._closed(limit, depth) if has_end else limit
             self.warnings.add("trailing_text")
             at = bracket
-        marks = (closing, "```") if fenced else (closing,)
-        rules = self._reading.rules(*marks, payloads=self._payloads, is_call=True)
+        ends = (closing, "```") if fenced else (closing,)
+        rules = self._reading.rules(*ends, payloads=self._payloads, is_call=True)
         drafts, at, told = values_at(text, (at, limit), rules, _BETWEEN, self._reading, has_end=has_end)
         self.warnings |= told
         is_open = not has_end and drafts[-1].fault is not None
@@ -107,9 +88,10 @@ _BETWEEN = re.compile(r"[ \t\r\n,;\]\ufeff]*+(?=[{\[])")
 
 def found_in_tags(text: str, reading: Reading) -> Found | None:
     """The calls of the tags dialect, else its deliverable; None if the text holds neither."""
-    if not any(sign in text for sign in (FUNCTION_CALL, DELIVERABLE, RESULT)):
+    if not any(sign in text for sign in (marks.FUNCTION_CALL, marks.DELIVERABLE, marks.RESULT)):
         return None
-    walk, bodies = Walk(text), BodyReader(text, (FUNCTION_CALL, FUNCTION_CALL_END), reading, payloads=True)
+    walk = marks.Walk(text)
+    bodies = BodyReader(text, (marks.FUNCTION_CALL, marks.FUNCTION_CALL_END), reading, payloads=True)
     drafts: list[Draft] = []
     deliverable: tuple[int, int] | None = None
     first = end = -1
@@ -117,13 +99,13 @@ def found_in_tags(text: str, reading: Reading) -> Found | None:
     at = 0
     while len(drafts) <= scan.MOST_CALLS and (step := walk.following(at)) is not None:
         at = walk.end
-        if step["marker"] == FUNCTION_CALL and function_call_family(text, step.start(), walk.seek):
+        if step["marker"] == marks.FUNCTION_CALL and marks.function_call_family(text, step.start(), walk.seek):
             found, end = bodies.read(step.start())
             drafts += found
             first = step.start() if first < 0 else first
             at = max(at, end)
-        elif step["deliverable"] and opens_at(text, step.start()):
-            at = past_deliverable(text, step.start(), walk.seek)
+        elif step["deliverable"] and marks.opens_at(text, step.start()):
+            at = marks.past_deliverable(text, step.start(), walk.seek)
             if is_open := at == step.end():
                 break
             deliverable = deliverable or (step.start(), at)
@@ -136,14 +118,14 @@ def found_in_tags(text: str, reading: Reading) -> Found | None:
         warnings |= noted_if(deliverable is not None, "final_dropped")
         return Found("tags", tuple(drafts), text[:first], warnings, end=end)
     if is_open:
-        told = f"{DELIVERABLE} is never closed: {DELIVERABLE_END} is missing"
+        told = f"{marks.DELIVERABLE} is never closed: {marks.DELIVERABLE_END} is missing"
         fault = Fault("truncated" if reading.cut else "no_call", told)
         return Found("tags", (), text, warnings, error=fault)
     if deliverable is not None:
         start, end = deliverable
-        body = body_of(text[start + len(DELIVERABLE) : end - len(DELIVERABLE_END)])
+        body = marks.body_of(text[start + len(marks.DELIVERABLE) : end - len(marks.DELIVERABLE_END)])
         if not body:
-            told = Fault("empty_final", f"{DELIVERABLE} holds nothing")
+            told = Fault("empty_final", f"{marks.DELIVERABLE} holds nothing")
             return Found("tags", (), text, warnings, error=told)
         return Found("tags", (), text[:start], warnings, final=body, end=end)
     if warnings:  # only an invented result, with nothing before it that could be run
@@ -152,13 +134,13 @@ def found_in_tags(text: str, reading: Reading) -> Found | None:
     return None
 
 
-_NEXT = re.compile(rf"(?P<mark>{TOOL_CALL}|{FUNCTION})|{scan.FENCES}", re.MULTILINE)
+_NEXT = re.compile(rf"(?P<mark>{marks.TOOL_CALL}|{marks.FUNCTION})|{scan.FENCES}", re.MULTILINE)
 _FUNCTION = re.compile(r"""<function=\s*+["']?(?P<name>[^<>\s"']{1,200}+)["']?\s*+>?""")
 _PARAMETER = re.compile(r"""\s*+<parameter=\s*+["']?(?P<key>[^<>\s"']{1,200}+)["']?\s*+>""")
 _GLM_NAME = re.compile(r"[^\s<>{}\[\]]{1,200}+")
 _KEY, _KEY_END = "<arg_key>", "</arg_key>"
 _VALUE, _VALUE_END = "<arg_value>", "</arg_value>"
-_AFTER_CALL = (FUNCTION, TOOL_CALL, TOOL_CALL_END)
+_AFTER_CALL = (marks.FUNCTION, marks.TOOL_CALL, marks.TOOL_CALL_END)
 _END_OF_FUNCTION = ("</function>", *_AFTER_CALL)
 _PARAMETER_OPEN, _PARAMETER_END, _FUNCTION_END = "<parameter=", "</parameter>", "</function>"
 
@@ -167,10 +149,10 @@ def read_tool_calls(text: str, start: int, reading: Reading) -> Found:
     """All calls of the three families from `start` on; the first one names the family of the reply."""
     calls = _ToolCalls(text, reading)
     drafts: list[Draft] = []
-    family: FamilyName | None = None
+    family: marks.FamilyName | None = None
     at = end = start
     while len(drafts) <= scan.MOST_CALLS and (step := scan.outside_fences(_NEXT, text, at)) is not None:
-        family_of = tool_call_family if step["mark"] == TOOL_CALL else function_family
+        family_of = marks.tool_call_family if step["mark"] == marks.TOOL_CALL else marks.function_family
         kind = family_of(text, step.start(), calls.seek)
         if kind is not None:
             family = family or kind
@@ -187,24 +169,24 @@ class _ToolCalls:
         self._text = text
         self._reading = reading
         self.seek = scan.Seeker(text)
-        self._bodies = BodyReader(text, (TOOL_CALL, TOOL_CALL_END), reading)
+        self._bodies = BodyReader(text, (marks.TOOL_CALL, marks.TOOL_CALL_END), reading)
         self.warnings = self._bodies.warnings
         self.is_framed = False
 
-    def of(self, kind: FamilyName, at: int) -> tuple[tuple[Draft, ...], int]:
+    def of(self, kind: marks.FamilyName, at: int) -> tuple[tuple[Draft, ...], int]:
         """The calls of the tag of that family that opens at `at`, and where the text goes on."""
         if kind == "hermes":
             return self._bodies.read(at)
         text, opened = self._text, 0
-        while text.startswith(TOOL_CALL, at):
-            at = scan.skip_blanks(text, at + len(TOOL_CALL))
+        while text.startswith(marks.TOOL_CALL, at):
+            at = scan.skip_blanks(text, at + len(marks.TOOL_CALL))
             opened += 1
         if opened > 1:
             self.warnings.add("repaired_tags")
         draft, end = self._function(at, is_wrapped=opened > 0) if kind == "qwen3_xml" else self._glm(at)
         for _ in range(opened):
-            if text.startswith(TOOL_CALL_END, close := scan.skip_blanks(text, end)):
-                end = close + len(TOOL_CALL_END)
+            if text.startswith(marks.TOOL_CALL_END, close := scan.skip_blanks(text, end)):
+                end = close + len(marks.TOOL_CALL_END)
             elif kind == "qwen3_xml":
                 self.warnings.add("unclosed_tag")
         return (draft,), end
@@ -214,7 +196,7 @@ class _ToolCalls:
         text, reading = self._text, self._reading
         opening = _FUNCTION.match(text, at)
         if opening is None:
-            return Draft(fault=Fault("missing_name", "a function has no name")), at + len(FUNCTION)
+            return Draft(fault=Fault("missing_name", "a function has no name")), at + len(marks.FUNCTION)
         name = opening["name"]
         at = opening.end()
         inside = scan.skip_blanks(text, at)
@@ -228,12 +210,12 @@ class _ToolCalls:
         while (parameter := _PARAMETER.match(text, at)) is not None:
             start, key = parameter.end(), parameter["key"]
             end = self.seek.before(_PARAMETER_END, (_PARAMETER_OPEN,), start)
-            if end < 0 and self.seek.before(FUNCTION, (_PARAMETER_OPEN,), start) >= 0:
+            if end < 0 and self.seek.before(marks.FUNCTION, (_PARAMETER_OPEN,), start) >= 0:
                 end = self.seek.paired(scan.skip_blanks(text, at), _PARAMETER_OPEN, _PARAMETER_END)
             if end >= 0:
                 at = end + len(_PARAMETER_END)
             else:
-                end = at = self.seek.first((_PARAMETER_OPEN, _FUNCTION_END, TOOL_CALL_END, FUNCTION), start)
+                end = at = self.seek.first((_PARAMETER_OPEN, _FUNCTION_END, marks.TOOL_CALL_END, marks.FUNCTION), start)
             if end < 0:
                 told = Fault("truncated", f"the reply ends in the parameter {key[:60]}", name)
                 return Draft(name, fault=told), len(text)
@@ -275,20 +257,20 @@ class _ToolCalls:
             arguments[key], told = typed(text[inside:value_end], key, tool, reading.rules())
             self.warnings |= told
             at = scan.skip_blanks(text, value_end + len(_VALUE_END))
-        if text.startswith(TOOL_CALL_END, at):
+        if text.startswith(marks.TOOL_CALL_END, at):
             self.is_framed = True
             return Draft(name, arguments), at
-        if (close := seek.before(TOOL_CALL_END, (TOOL_CALL,), at)) >= 0:
+        if (close := seek.before(marks.TOOL_CALL_END, (marks.TOOL_CALL,), at)) >= 0:
             self.is_framed = True
             told = f"expected {_KEY} and {_VALUE} pairs, got {text[at:close][:60]!r}"
             return Draft(name, fault=Fault("malformed_arguments", told, name)), close
-        told = Fault("truncated", f"{TOOL_CALL} is never closed", name)
-        again = seek.find(TOOL_CALL, at)
+        told = Fault("truncated", f"{marks.TOOL_CALL} is never closed", name)
+        again = seek.find(marks.TOOL_CALL, at)
         return Draft(name, fault=told), again if again >= 0 else len(text)
 
 
 _PYTHON_TOKENS = {"<|python_start|>": "<|python_end|>", "<|tool_call_start|>": "<|tool_call_end|>"}
-_PYTHON_MARKS = {**_PYTHON_TOKENS, "<function_calls>": "</function_calls>", TOOL_CODE: "```"}
+_PYTHON_MARKS = {**_PYTHON_TOKENS, "<function_calls>": "</function_calls>", marks.TOOL_CODE: "```"}
 
 
 def read_python_blocks(text: str, start: int, reading: Reading) -> Found | None:

@@ -19,19 +19,8 @@ from typing import cast
 
 from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
 
+from surefoot.core.parse import schema as schemas
 from surefoot.core.parse.scan import NotJsonError, decode
-from surefoot.core.parse.schema import (
-    MOST_PARTS,
-    OF_A_VALUE,
-    Prepared,
-    Schema,
-    library,
-    parts_of,
-    properties_of,
-    resolve,
-    type_name,
-    types_of,
-)
 from surefoot.core.text.json import as_list, as_object, inner_of, same_json, shared_of
 from surefoot.types.dataclass import dataclass, replace
 
@@ -84,7 +73,7 @@ def _words(kind: ValidationErrorKind, here: object, message: str) -> str:
     kinds = ValidationErrorKind
     match kind:
         case kinds.Type(types):
-            return f"must be {' or '.join(sorted(types))}, not {type_name(here)}"
+            return f"must be {' or '.join(sorted(types))}, not {schemas.type_name(here)}"
         case kinds.Enum(options):
             shown = ", ".join(repr(one) if isinstance(one, str) else str(one) for one in options)
             return f"must be one of {shown}"[:_MOST_TOLD]
@@ -150,11 +139,11 @@ class Validator:
 
     __slots__ = ("_library", "_schema", "unchecked")
 
-    def __init__(self, schema: Schema, *, closed: bool = True) -> None:
+    def __init__(self, schema: schemas.Schema, *, closed: bool = True) -> None:
         self._schema = schema
-        prepared = Prepared(schema)
+        prepared = schemas.Prepared(schema)
         try:
-            self._library = library(prepared.whole(closed=closed))
+            self._library = schemas.library(prepared.whole(closed=closed))
         except (RecursionError, ValueError):  # hundreds of levels, or rules out of all bounds
             self._library = None
         self.unchecked = tuple(sorted(prepared.unchecked))
@@ -183,22 +172,22 @@ class Validator:
             return (_TOO_DEEP,)
 
 
-def validate_value(value: object, schema: Schema) -> Checked:
+def validate_value(value: object, schema: schemas.Schema) -> Checked:
     """A value of any JSON type, as the member `result` of an object; its references lead into its own schema."""
     if schema.get("type") == "object" and isinstance(value, Mapping):  # as it is, so that `#` is the schema itself
         checked = Validator(schema).check(cast("Mapping[str, object]", value))
         errors = tuple(replace(one, path=f"result.{one.path}" if one.path else "result") for one in checked.errors)
         return Checked({"result": checked.value}, tuple(f"result.{path}" for path in checked.coerced), errors)
-    whole: Schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+    whole: schemas.Schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
     return validate({"result": value}, {**whole, **shared_of(schema)})
 
 
-def validate(arguments: Mapping[str, object], schema: Schema) -> Checked:
+def validate(arguments: Mapping[str, object], schema: schemas.Schema) -> Checked:
     """Prepare and check in one go; for schemas that are used once."""
     return Validator(schema).check(arguments)
 
 
-def _checked(validator: Draft202012Validator, schema: Schema, given: dict[str, object]) -> Checked:
+def _checked(validator: Draft202012Validator, schema: schemas.Schema, given: dict[str, object]) -> Checked:
     coerced: list[Place] = []
     value = given
     if _holds_whole_float(given):
@@ -274,7 +263,7 @@ class _Coercion:
             here = inside[step]
         if not place:
             return False
-        steps = [step for step in error.evaluation_path if step in (*OF_A_VALUE, place[-1])]
+        steps = [step for step in error.evaluation_path if step in (*schemas.OF_A_VALUE, place[-1])]
         is_declared = isinstance(place[-1], str) and steps[-2:] == ["properties", place[-1]]  # and may be left out
         match error.kind:
             case ValidationErrorKind.Type() | ValidationErrorKind.Enum() if here is None and is_declared:
@@ -285,7 +274,7 @@ class _Coercion:
             case ValidationErrorKind.Type(types):
                 done, made = coerce(here, frozenset(types))
             case ValidationErrorKind.Enum(options):
-                done, made = coerce(here, frozenset(map(type_name, options)))
+                done, made = coerce(here, frozenset(map(schemas.type_name, options)))
                 done = done and any(same_json(made, option) for option in options)
             case _:
                 return False
@@ -303,22 +292,22 @@ def _holds_whole_float(value: object) -> bool:
     return any(one.is_integer() if isinstance(one, float) else _holds_whole_float(one) for one in inner)
 
 
-def _with_integers(value: object, schema: object, root: Schema, place: Place, coerced: list[Place]) -> object:
+def _with_integers(value: object, schema: object, root: schemas.Schema, place: Place, coerced: list[Place]) -> object:
     """The value with 3.0 as 3 where only an integer will do."""
-    found = resolve(schema, root)
+    found = schemas.resolve(schema, root)
     if found is None:
         return value
     if isinstance(value, float):
-        types = types_of(found, root)
+        types = schemas.types_of(found, root)
         if "integer" not in types or "number" in types or not value.is_integer() or abs(value) > _EXACT_FLOAT:
             return value
         coerced.append(place)
         return int(value)
-    parts = [*islice(parts_of(found, root), MOST_PARTS)]
+    parts = [*islice(schemas.parts_of(found, root), schemas.MOST_PARTS)]
 
     def inner(step: str | int, member: object) -> object:
         keys = ("additionalProperties",) if isinstance(step, str) else ("items",)
-        named = [properties_of(part).get(step) for part in parts] if isinstance(step, str) else []
+        named = [schemas.properties_of(part).get(step) for part in parts] if isinstance(step, str) else []
         if isinstance(step, int):
             named = [row[step] for part in parts if (row := as_list(part.get("prefixItems"))) and step < len(row)]
         of = [one for one in named if one is not None] or [part[key] for part in parts for key in keys if key in part]
@@ -363,7 +352,7 @@ def coerce(value: object, types: frozenset[str]) -> tuple[bool, object]:
                 except NotJsonError:
                     return False, text
                 if end == len(stripped) and (as_object(value) is not None or as_list(value) is not None):
-                    return type_name(value) in types, value
+                    return schemas.type_name(value) in types, value
             return False, text
         case bool() | None:
             return False, value

@@ -21,21 +21,10 @@ from surefoot.core.state.repeats import fingerprint
 from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text
 from surefoot.core.text.json import as_object
+from surefoot.types import reflection
 from surefoot.types.events import Event
 from surefoot.types.outcomes import Failed
 from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected, StepReflected
-from surefoot.types.reflection import (
-    AddRemediationSteps,
-    Cause,
-    FullReplan,
-    ReflectionResult,
-    ReplanEntireTask,
-    RetryWithAdjustedParams,
-    RetryWithAlternativeTool,
-    StepAction,
-    StepReflection,
-    TriggerOverallReflection,
-)
 
 _DISPUTED = 25  # per cent between the model's figure of completion and the engine's
 _VARYING = re.compile(r"(?:0x)?[0-9a-f]{6,}|[0-9]+", re.IGNORECASE)
@@ -91,14 +80,14 @@ def step_reflected(
     def refused(what: str, detail: str) -> tuple[ProposalRefused]:
         return (ProposalRefused("step_reflection", what, detail[: accept.LONGEST_FAULT], step_id),)
 
-    action: StepAction
+    action: reflection.StepAction
     match name:
         case "trigger_overall_reflection":
-            return (_decision(record, given, TriggerOverallReflection(forms.text_of(data))),)
+            return (_decision(record, given, reflection.TriggerOverallReflection(forms.text_of(data))),)
         case "replan_entire_task":
             return (
                 *refused("step_cannot_replan", step_id),
-                _decision(record, given, ReplanEntireTask(forms.text_of(data))),
+                _decision(record, given, reflection.ReplanEntireTask(forms.text_of(data))),
             )
         case "retry_with_params" if not new:
             return refused("empty_params", step_id)
@@ -108,11 +97,13 @@ def step_reflected(
                 return refused("empty_params", step_id)
             if fingerprint(step.kind, instruction) in planning.failed_calls:
                 return refused("repeat_failure", f"{step_id}:{step.kind}")
-            return (replace(_decision(record, given, RetryWithAdjustedParams(new)), instruction=instruction),)
+            return (
+                replace(_decision(record, given, reflection.RetryWithAdjustedParams(new)), instruction=instruction),
+            )
         case "retry_with_params":
             merged = {**step.parameters, **new}
             made = {key: value for key, value in merged.items() if value is not None or key not in new}
-            action, tool_id = RetryWithAdjustedParams(new), step.tool_id
+            action, tool_id = reflection.RetryWithAdjustedParams(new), step.tool_id
         case "retry_with_tool" if step.kind == "tool":
             new = new or {"tool_id": data}
             tool_id, parameters = forms.text_of(new.get("tool_id")), as_object(new.get("parameters"))
@@ -121,7 +112,7 @@ def step_reflected(
             if planning.selected is not None and tool_id not in planning.selected:
                 return refused("tool_not_selected", tool_id)
             made = dict(parameters if parameters is not None else step.parameters)
-            action = RetryWithAlternativeTool(tool_id, parameters)
+            action = reflection.RetryWithAlternativeTool(tool_id, parameters)
         case _:
             return refused("unknown_action", name)
     before = accept.made_before(planning, state.tools, tool_id, made)
@@ -134,17 +125,17 @@ def step_reflected(
     return (replace(told, tool_id=tool_id, parameters=made, unanchored=unanchored),)
 
 
-def _decision(record: StepRecord, given: forms.Object, action: StepAction) -> StepReflected:
+def _decision(record: StepRecord, given: forms.Object, action: reflection.StepAction) -> StepReflected:
     """The decision about a step, with what in its reflection contradicts the action, which decides."""
-    reflection = forms.read_form(StepReflection, forms.STEP_REFLECTION, given, suggested_action=action)
-    category, notes = reflection.root_cause_category, list[str]()
+    thought = forms.read_form(reflection.StepReflection, forms.STEP_REFLECTION, given, suggested_action=action)
+    category, notes = thought.root_cause_category, list[str]()
     if category is not None and _AGREEING.get(category, "trigger_overall_reflection") != action.type:
         notes.append(f"{category} beside {action.type}")
     is_retry = action.type.startswith("retry")
-    if reflection.is_recoverable != is_retry:
-        notes.append(f"is_recoverable={str(reflection.is_recoverable).lower()} beside {action.type}")
+    if thought.is_recoverable != is_retry:
+        notes.append(f"is_recoverable={str(thought.is_recoverable).lower()} beside {action.type}")
     name, decision = record.step.step_id, "retry" if is_retry else "escalate"
-    return StepReflected(name, record.attempt, decision, reflection, notes=tuple(notes))
+    return StepReflected(name, record.attempt, decision, thought, notes=tuple(notes))
 
 
 def run_reflected(
@@ -156,35 +147,35 @@ def run_reflected(
     proposed = given.get("replanning_strategy")
     read = forms.strategy_of(proposed)
     own = None if read == "unknown" else read
-    reflection = forms.read_form(ReflectionResult, forms.OVERALL_REFLECTION, given, replanning_strategy=own)
+    thought = forms.read_form(reflection.ReflectionResult, forms.OVERALL_REFLECTION, given, replanning_strategy=own)
     refused: tuple[ProposalRefused, ...] = ()
     pending = [n for n in planning.open_steps if planning.steps[n].step.must_succeed]
     config = planning.config
-    is_repeated = reflection.repeated_failure or cause in planning.answered
-    is_enough = reflection.completion_percent >= config.completion_threshold
+    is_repeated = thought.repeated_failure or cause in planning.answered
+    is_enough = thought.completion_percent >= config.completion_threshold
     if is_enough and pending and not is_repeated:
         refused = (ProposalRefused("overall_reflection", "must_succeed_pending", ",".join(pending)),)
     percent = planning.completion_percent
-    is_disputed = abs(percent - reflection.completion_percent) >= _DISPUTED
+    is_disputed = abs(percent - thought.completion_percent) >= _DISPUTED
     stops = {
         "repeated_failure": is_repeated,
         "completion_threshold": is_enough and not pending,
-        "external_error": reflection.problem_class in ("external", "server"),
-        "reflector_stop": not reflection.should_replan,
+        "external_error": thought.problem_class in ("external", "server"),
+        "reflector_stop": not thought.should_replan,
         "replan_budget": config.max_replans is not None and planning.stats.replans >= config.max_replans,
         "no_progress": idle_rounds(planning, cause) >= config.no_progress_rounds,
     }
     if reason := next((name for name, applies in stops.items() if applies), ""):
         reason = "evaluation" if cause[0] == "evaluation" else reason
         ending = "completed_partial" if reason in ("evaluation", "completion_threshold") else "stopped"
-        return (*refused, RunReflected("stop", cause, reflection, ending, reason, None, percent, is_disputed))
+        return (*refused, RunReflected("stop", cause, thought, ending, reason, None, percent, is_disputed))
     if read == "unknown":
         members = as_object(proposed)
         name = forms.text_of(proposed if members is None else members.get("type"))
         return (*refused, _invalid([f"unknown_strategy:{name}"]))
-    strategy = read if read is not None else FullReplan()
+    strategy = read if read is not None else reflection.FullReplan()
     # The edit of a strategy, held to its own rules and, as any draft, to those of R1; or all that is wrong with it.
-    draft = forms.suggested_steps(proposed) if isinstance(strategy, AddRemediationSteps) else ()
+    draft = forms.suggested_steps(proposed) if isinstance(strategy, reflection.AddRemediationSteps) else ()
     faults = accept.draft_faults(planning, draft, state.tools) if draft else []
     edit = edit_of(planning, strategy)
     if len(draft) <= planning.config.max_steps:
@@ -194,7 +185,7 @@ def run_reflected(
             faults += accept.edit_faults(state, planning, edit.operations)
     if faults:
         return (*refused, _invalid(tuple(dict.fromkeys(faults))))
-    told = RunReflected("replan", cause, reflection, "", "", strategy, percent, is_disputed)
+    told = RunReflected("replan", cause, thought, "", "", strategy, percent, is_disputed)
     if needs_planning(strategy):
         return (*refused, told)
     return (*refused, told, accept.edited(state, planning, strategy, edit.operations))
@@ -204,7 +195,7 @@ def _invalid(faults: Sequence[str]) -> ProposalRefused:
     return ProposalRefused("overall_reflection", "invalid_strategy", accept.faults_text(faults))
 
 
-def idle_rounds(planning: Planning, cause: Cause) -> int:
+def idle_rounds(planning: Planning, cause: reflection.Cause) -> int:
     """Rounds in a row without progress, with this one counted in. Source: spec/planning.md, section 11."""
     is_new_plan = open_part(planning) not in planning.tried_open
     is_new_cause = plain_cause(cause) not in planning.seen_causes
@@ -212,7 +203,7 @@ def idle_rounds(planning: Planning, cause: Cause) -> int:
     return 0 if has_progress else planning.idle_rounds + 1
 
 
-def plain_cause(cause: Cause) -> Cause:
+def plain_cause(cause: reflection.Cause) -> reflection.Cause:
     """A cause in whose code times, ids and numbers do not count."""
     return cause[0], cause[1], _VARYING.sub("#", cause[2])
 
