@@ -102,9 +102,8 @@ class _Room:
             case "/help":
                 put(stdout(), [Line(line) for line in HELP.splitlines()])
             case "/tools":
-                specs = self._state().tools.tools or [
-                    t.spec for t in setup.tools_of(self.recipe, setup.journal_path(self.journal))
-                ]
+                path = setup.journal_path(self.journal)
+                specs = self._state().tools.tools or [tool.spec for tool in setup.tools_of(self.recipe, path)]
                 put(stdout(), [Line(f"{visible(one.name)}  {one.effect}") for one in specs if one.name != READ_RESULT])
             case "/why":
                 records = _records(self.journal, self.last().id).records

@@ -13,18 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from surefoot.cli import options as shared
 from surefoot.cli.exits import DONE, JOURNAL_TROUBLE
 from surefoot.cli.live import put, stderr, stdout
 from surefoot.cli.logs import replay as replayed
-from surefoot.cli.options import (
-    JournalOption,
-    JsonOption,
-    Options,
-    SettingsOption,
-    changed,
-    settings_for,
-    takes_options,
-)
+from surefoot.cli.options import Options, changed, takes_options
 from surefoot.cli.setup import journal_path, recipe_from, served, tools_of
 from surefoot.cli.suggest import suggest
 from surefoot.core.gate.effects import bare_name, guess, is_called_directory
@@ -95,9 +88,9 @@ def check(
     replay: Annotated[
         Path | None, typer.Option(metavar="LOGS.jsonl", help="What the gate would have decided in these recorded runs.")
     ] = None,
-    config: SettingsOption = None,
-    journal: JournalOption = None,
-    as_json: JsonOption = False,
+    config: shared.SettingsOption = None,
+    journal: shared.JournalOption = None,
+    as_json: shared.JsonOption = False,
 ) -> None:
     """List the tools that a run with these options would have, how the gate sees them, and what to declare.
 
@@ -106,7 +99,7 @@ def check(
     """
     if is_suggesting and (replay is not None or as_json or accept):
         raise UsageError("--suggest cannot be combined with --replay, --json or --accept")
-    _, by_file, _ = settings_for(config, options)
+    _, by_file, _ = shared.settings_for(config, options)
     limits = changed(options, by_file) or by_file
     recipe = recipe_from(options)
     if replay is not None:

@@ -20,22 +20,11 @@ from typing import Annotated, TextIO, TypeVar
 import typer
 
 from surefoot.agent import Agent
+from surefoot.cli import options as shared
 from surefoot.cli import setup
 from surefoot.cli.exits import CODES, INTERRUPTED, TERMINATED, Terminated
 from surefoot.cli.live import Answers, JsonLines, PlanProgress, Progress, Showing, put, stderr
-from surefoot.cli.options import (
-    KEPT_BY_FORK,
-    KEPT_BY_RESUME,
-    JournalOption,
-    JsonOption,
-    Options,
-    RunArgument,
-    SettingsOption,
-    VerboseOption,
-    changed,
-    settings_for,
-    takes_options,
-)
+from surefoot.cli.options import Options, changed, takes_options
 from surefoot.cli.recipes import Recipe, keep_recipe, recipe_of
 from surefoot.cli.setup import Found
 from surefoot.core.loop.fold import fold
@@ -88,13 +77,13 @@ def run(
     task: TaskArgument = None,
     attach: AttachOption = None,
     output: OutputOption = None,
-    verbose: VerboseOption = False,
-    as_json: JsonOption = False,
+    verbose: shared.VerboseOption = False,
+    as_json: shared.JsonOption = False,
     schema: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON Schema that the answer must fit.")] = None,
     words: WordsOption = "",
     instructions: Annotated[str, typer.Option(help="Standing instructions for the model.")] = "",
-    config: SettingsOption = None,
-    journal: JournalOption = None,
+    config: shared.SettingsOption = None,
+    journal: shared.JournalOption = None,
 ) -> None:
     """Run a task. The answer goes to stdout, progress to stderr; the exit code says how it ended."""
     answers, given = Answers(output), task_from(task or (), words, attach or (), options.mcp or ())
@@ -116,7 +105,7 @@ def agent_with(
     schema: Mapping[str, object] | None = None,
 ) -> tuple[Agent, Recipe]:
     """The agent that some options and settings describe, and its recipe. Makes the journal's folder."""
-    settings, by_file, closed = settings_for(config, options)
+    settings, by_file, closed = shared.settings_for(config, options)
     recipe = replace(setup.recipe_from(options), settings=str(settings or ""), guard_files=closed, schema=schema)
     path = setup.journal_path(journal)
     tools = setup.tools_of(recipe, path)
@@ -124,16 +113,16 @@ def agent_with(
     return setup.agent_from(recipe, tools, store, by_options, instructions), recipe
 
 
-@partial(takes_options, hidden=KEPT_BY_RESUME)
+@partial(takes_options, hidden=shared.KEPT_BY_RESUME)
 def resume(
     *,
     options: Options,
-    run_id: RunArgument,
+    run_id: shared.RunArgument,
     by: Annotated[str, typer.Option("--by", help="Your name, for the record.")] = "",
     output: OutputOption = None,
-    verbose: VerboseOption = False,
-    as_json: JsonOption = False,
-    journal: JournalOption = None,
+    verbose: shared.VerboseOption = False,
+    as_json: shared.JsonOption = False,
+    journal: shared.JournalOption = None,
 ) -> None:
     """Continue a run that was interrupted, paused or ended, with its own model and tools unless you name others."""
     answers, found = Answers(output), _find(run_id, journal)
@@ -151,16 +140,16 @@ def resume(
     _conduct(agent, keeping(work, journal, recipe, found.run_id), found.run_id, showing, journal, by=asked)
 
 
-@partial(takes_options, hidden=KEPT_BY_FORK)
+@partial(takes_options, hidden=shared.KEPT_BY_FORK)
 def fork(
     *,
     options: Options,
-    run_id: RunArgument,
+    run_id: shared.RunArgument,
     at: Annotated[int, typer.Option("--at", min=1, help="How many records to share; `show` numbers them from 0.")],
     output: OutputOption = None,
-    verbose: VerboseOption = False,
-    as_json: JsonOption = False,
-    journal: JournalOption = None,
+    verbose: shared.VerboseOption = False,
+    as_json: shared.JsonOption = False,
+    journal: shared.JournalOption = None,
 ) -> None:
     """Start a new run from the first N records of another, with its model unless you name one."""
     if changed(options, LoopConfig()):

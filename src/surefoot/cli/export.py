@@ -75,10 +75,8 @@ def export(
                 for at in range(0, len(spans), _AT_ONCE):
                     await _post(endpoint, orjson.dumps(as_otlp(spans[at : at + _AT_ONCE], who)))
             print(f"{len(spans)} spans of run {found.run_id}, trace {spans[0].trace_id if spans else '-'}")
-        elif output is None:
-            sys.stdout.writelines(text_of(found.records, form, found.run_id))
         else:
-            with output.open("w", encoding="utf-8") as file:
+            with nullcontext(sys.stdout) if output is None else output.open("w", encoding="utf-8") as file:
                 file.writelines(text_of(found.records, form, found.run_id))
         if output is not None:
             put(stderr(), [Line(f"written to {visible(str(output))}")])

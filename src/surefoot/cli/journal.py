@@ -260,9 +260,8 @@ def _there(journal: str | None) -> Path:
     place = journal_path(journal)
     if isinstance(open_journal(place), SqliteJournal):
         return Path(place)
-    raise UsageError(
-        "this command is for a journal in a file; back up a database with its own tools (docs/postgres.md)"
-    )
+    told = "this command is for a journal in a file; back up a database with its own tools (docs/postgres.md)"
+    raise UsageError(told)
 
 
 def _report(faults: Sequence[RunFault]) -> None:

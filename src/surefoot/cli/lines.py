@@ -140,9 +140,8 @@ def closing(run: Run, hint: str = "", *, is_kept: bool = True) -> list[Line]:
         case _:
             pass
     if steps and steps[-1].startswith(resume) and not is_kept:
-        steps.append(
-            f"how it was started is not on file: name its tools with --tools, or agent.resume_sync({run.id!r})"
-        )
+        told = f"name its tools with --tools, or agent.resume_sync({run.id!r})"
+        steps.append(f"how it was started is not on file: {told}")
     return lines + [Line(text, indent=2) for text in steps]
 
 

@@ -140,9 +140,7 @@ class Counts:
             ((one_line(name), *map(str, (sum(row), *row))) for name, row in tools.items()),
         )
         if self.rules:
-            rows = (
-                (rule, *(str(self.rules[rule, k]) for k in _KINDS[1:]), first) for rule, first in self.first.items()
-            )
+            rows = ((rule, *(str(self.rules[rule, k]) for k in _KINDS[1:]), why) for rule, why in self.first.items())
             told += _table(("rule", "asked", "refused", "first"), rows)
         allowed, asked, refused = self.total.values()
         total = f"{count(allowed + asked + refused, 'call')} in {count(self.runs, 'run')}: {allowed:,} allowed"

@@ -262,9 +262,8 @@ def _build(path: Path, name: str, table: Table, at: str, *, is_found: bool) -> o
     names = (*known, *(FILES if name == "guard" else ()))
     for key, value in table.items():
         if key in TABLES and name == "loop":
-            raise UsageError(
-                f"{path}: [{at}] has no field {key!r}; it is a separate table: [{at.removesuffix('loop')}{key}]"
-            )
+            own = f"[{at.removesuffix('loop')}{key}]"
+            raise UsageError(f"{path}: [{at}] has no field {key!r}; it is a separate table: {own}")
         if key not in names:
             raise UsageError(f"{path}: [{at}] has no field {key!r}; choose from {', '.join(names)}")
         if is_found and key in FILES and not _is_inside(path.parent, value):

@@ -94,9 +94,8 @@ def plan_shown(state: State, events: Sequence[Event], width: int, standing: str 
     for event in events:
         match event:
             case PlanEdited():
-                lines.append(
-                    Line(one_line(edit_line(event) + (f"  ({why})" if (why := reason_of(planning, event)) else "")))
-                )
+                why = f"  ({reason})" if (reason := reason_of(planning, event)) else ""
+                lines.append(Line(one_line(edit_line(event) + why)))
             case PlanSigned():
                 lines.append(Line(one_line(signed_line(event)), "dim"))
             case ToolsSelected(reason=mode, selection=ToolSelectionResult() as selection):

@@ -97,9 +97,8 @@ def keep_recipe(journal: str | Path, run_id: str, recipe: Recipe) -> None:
             file.write(orjson.dumps(asdict(kept), option=orjson.OPT_INDENT_2))
         fresh.replace(path)  # whole or not at all
     except OSError as error:
-        raise JournalError(
-            f"cannot write {path}: {error.strerror}; name another folder with ${STATE_VARIABLE}"
-        ) from error
+        told = f"cannot write {path}: {error.strerror}; name another folder with ${STATE_VARIABLE}"
+        raise JournalError(told) from error
 
 
 def recipe_of(journal: str | Path, run_id: str) -> Recipe | None:
@@ -112,9 +111,8 @@ def recipe_of(journal: str | Path, run_id: str) -> Recipe | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        raise ConfigError(
-            "recipe", str(path), f"cannot be read ({type(error).__name__}); remove it and give the run's options again"
-        ) from error
+        told = f"cannot be read ({type(error).__name__}); remove it and give the run's options again"
+        raise ConfigError("recipe", str(path), told) from error
     if relative := [name for name in (recipe.root, *recipe.tools, *recipe.mcp) if not Path(name).is_absolute()]:
         raise ConfigError("recipe", str(path), f"names {relative[0]!r}, which is not an absolute path; remove it")
     return recipe
@@ -203,9 +201,8 @@ def _roles_for(base_url: str | None, models: Mapping[str, str], named: Mapping[s
         meant = [role for role in meant if not models[role].lower().startswith((*_URL, "local:"))]
         meant = [role for role in meant if models[role] != "local"]
     if not meant:
-        raise UsageError(
-            "--base-url is for neither model: local and URL#model have an address of their own; leave it out"
-        )
+        told = "local and URL#model have an address of their own; leave it out"
+        raise UsageError(f"--base-url is for neither model: {told}")
     providers = (PROVIDERS.get(models[role].partition(":")[0]) for role in meant)
     if len({one.keys for one in providers if one is not None and one.keys}) > 1:  # keys tell providers apart
         told = " and ".join(f"{role} {without_password(models[role])}" for role in meant)

@@ -89,9 +89,8 @@ def batch(
         Line(f"{run.id}: {run.status.replace('_', ' ')}{f' ({run.reason})' if run.reason else ''}", "warn")
         for run in left
     ]
-    told = (
-        f"{count(len(rows) - len(left), 'row')} of {len(rows)} completed{_cost(ended)}; written to {visible(str(out))}"
-    )
+    done = f"{count(len(rows) - len(left), 'row')} of {len(rows)} completed{_cost(ended)}"
+    told = f"{done}; written to {visible(str(out))}"
     hint = "`surefoot show RUN` says what each of the others needs; then the same command does the rest"
     put(stderr(), [*lines, Line(told, "head"), *([Line(hint)] if left else [])])
     raise typer.Exit(3 if left else DONE)

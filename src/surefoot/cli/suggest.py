@@ -13,7 +13,7 @@ from typing import cast
 
 from surefoot.core.gate.effects import bare_name, guess, is_called_directory, may_only_read
 from surefoot.core.gate.roles import is_id, role_of, role_of_name
-from surefoot.core.text.json import clean
+from surefoot.core.text.json import as_object, at, clean
 from surefoot.core.text.words import stems_of, stems_of_name, words_of_name
 from surefoot.telling.text import cut, one_line, visible
 from surefoot.types.tools import ToolSpec
@@ -105,7 +105,7 @@ def _roles(spec: ToolSpec) -> Iterator[str]:
 
 def _types(schema: object, depth: int = 0) -> Iterator[str]:
     """The types of the values that a schema lets pass, of lists those inside; "any" for what is not so simple."""
-    held = _mapping(schema)
+    held = as_object(schema) or {}
     listed = held.get("anyOf") or held.get("oneOf")
     if depth > _DEEPEST or held.keys() & {"$ref", "allOf", "enum", "const"}:
         yield "any"
@@ -119,16 +119,12 @@ def _types(schema: object, depth: int = 0) -> Iterator[str]:
 
 
 def _properties(schema: object) -> Mapping[str, object]:
-    return _mapping(_mapping(schema).get("properties"))
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}  # JSON: text keys
+    return as_object(at(schema, "properties")) or {}
 
 
 def _fields(schema: object, at: str = "", depth: int = 0) -> Iterator[str]:
     """The paths of fields of results, as `trusted_fields` names them: `*` is a place in a list, but at the start."""
-    held, inside = _mapping(schema), _properties(schema)
+    held, inside = as_object(schema) or {}, _properties(schema)
     if depth > _DEEPEST:
         return
     for name, one in inside.items():

@@ -55,9 +55,8 @@ class LocalEncoder:
         paths = [weights_file(weights, where) for weights in (ENCODER, VOCABULARY)]
         for path, weights in zip(paths, (ENCODER, VOCABULARY), strict=True):
             if not is_present(path, weights):
-                raise ConfigError(
-                    "encoder", weights.name, f"its file is not at {path}: run `surefoot model pull --encoder`"
-                )
+                told = f"its file is not at {path}: run `surefoot model pull --encoder`"
+                raise ConfigError("encoder", weights.name, told)
             verify(path, weights, where)
         return cls(_encode_of(*paths), where / "vectors" / f"{ENCODER.sha256[:16]}.sqlite")
 

@@ -141,9 +141,8 @@ def error_of(complaint: Complaint, endpoint: Endpoint, refused: Callable[[], Tra
         unknown = f"{endpoint.base_url} does not know {endpoint.model!r}, or is not a {endpoint.hint}: {said}"
         return ModelRefused(unknown)
     if status == 429:  # noqa: PLR2004 - HTTP
-        return ModelUnreachable(
-            f"{where} asks for fewer requests: {said}", kind="rate_limited", retry_after_s=complaint.retry_after_s
-        )
+        told = f"{where} asks for fewer requests: {said}"
+        return ModelUnreachable(told, kind="rate_limited", retry_after_s=complaint.retry_after_s)
     if status in (408, 409) or status >= 500:  # noqa: PLR2004 - HTTP
         return ModelUnreachable(f"{where} failed or is overloaded: {said}", retry_after_s=complaint.retry_after_s)
     if status < 400:  # noqa: PLR2004 - HTTP

@@ -105,9 +105,8 @@ def _simple(node: object, scopes: tuple[Schema, ...], depth: int) -> dict[str, o
             required += _list(part.get("required"))
         joined.pop("allOf", None)  # of a part of its own: one level is what generators write
         joined.pop("$ref", None)
-        return _simple(
-            {**joined, **({"properties": properties, "required": required} if properties else {})}, scopes, depth
-        )
+        both = {"properties": properties, "required": required} if properties else {}
+        return _simple({**joined, **both}, scopes, depth)
     declared = schema.get("type")
     named = [declared] if isinstance(declared, str) else _list(declared)
     kinds = [kind for kind in named if isinstance(kind, str) and kind in _TYPES]
@@ -126,9 +125,8 @@ def _of_kind(kind: str, schema: Schema, scopes: tuple[Schema, ...], depth: int) 
             properties, others = _schema(schema.get("properties")), schema.get("additionalProperties")
             if not properties and (others is None or others is True):
                 return {"type": kind}
-            rest = {
-                "additionalProperties": isinstance(others, Mapping) and _simple(cast("Schema", others), scopes, depth)
-            }
+            inner = isinstance(others, Mapping) and _simple(cast("Schema", others), scopes, depth)
+            rest = {"additionalProperties": inner}
             if not properties:
                 return {"type": kind, **rest}
             simple = {name: _simple(value, scopes, depth) for name, value in properties.items()}

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from inspect import isawaitable
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 Key = str | Callable[[], str | Awaitable[str]]
 """A key, or what gives one for each request: a function, which runs in a thread, or a coroutine function."""
 
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NONE: Mapping[str, str] = {}
 _SECRET_NAME = re.compile(r"auth(?!or$)|key|token|secret|cookie|passw|signature|^sig$", re.IGNORECASE)
 
 
@@ -52,7 +51,7 @@ class HttpModel:
         key_variable: str = "",
         headers: Mapping[str, str] = _NONE,
         query: Mapping[str, str] = _NONE,
-        traits: Traits = MappingProxyType({}),
+        traits: Traits = _NONE,
         near: bool = False,
         now: Callable[[], float] = time.time,
     ) -> None:

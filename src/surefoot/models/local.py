@@ -125,9 +125,8 @@ class LocalModel:
                         if emit is not None:
                             emit(messages.TextDelta(piece))
         except TimeoutError as error:
-            raise ModelTimeout(
-                f"{self.name} gave no whole reply in {limit_s:.0f} s; raise `request_timeout_s` or the run's time"
-            ) from error
+            told = f"gave no whole reply in {limit_s:.0f} s; raise `request_timeout_s` or the run's time"
+            raise ModelTimeout(f"{self.name} {told}") from error
         if finish == "unknown":
             raise ModelError(f"{self.name} broke off before the end of its reply; try again")
         return messages.ModelMessage("assistant", "".join(pieces), finish_reason=finish, usage=usage, model=self.name)

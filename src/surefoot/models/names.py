@@ -4,7 +4,6 @@ import ipaddress
 import os
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Literal, cast
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
@@ -37,7 +36,7 @@ _KEY_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})  # in which 
 _OUR_HEADERS = frozenset({"content-type", "content-length", "transfer-encoding", "connection"})
 _AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 _API_VERSION = "api-version"
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NONE: Mapping[str, str] = {}
 
 Place = Callable[[str, str, Mapping[str, str], Mapping[str, str]], tuple[str, Mapping[str, str]]]
 """From an address, a model's name, the query and the environment to the base URL and the query."""
@@ -108,9 +107,8 @@ class _Given:
             raise ConfigError("api_key", "…", "give a text, or a callable that gives one")
         for name, value in self.headers.items():
             if not _HEADER.fullmatch(name) or not isinstance(value, str) or not is_key(value):  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
-                raise ConfigError(
-                    "headers", name, "a header has a name without spaces and a text of one line, in ASCII"
-                )
+                told = "a header has a name without spaces and a text of one line, in ASCII"
+                raise ConfigError("headers", name, told)
             if name.lower() in _OUR_HEADERS:
                 raise ConfigError("headers", name, "surefoot writes this header itself; leave it out")
         for name, value in self.query.items():
@@ -196,18 +194,15 @@ def _make_model(name: str, given: _Given, settings: ModelSettings) -> Model:
     if given.base_url:
         provider = _at(given.base_url, PROVIDERS["openai"], given.environment)
         return _endpoint(name, name, provider, given)
-    raise UsageError(
-        f"{redact_url(name)!r} is not a model name that surefoot knows: write provider:model, such as {EXAMPLES}"
-    )
+    told = f"is not a model name that surefoot knows: write provider:model, such as {EXAMPLES}"
+    raise UsageError(f"{redact_url(name)!r} {told}")
 
 
 def _endpoint(name: str, model: str, provider: Provider, given: _Given) -> Model:
     url = given.environment.get(provider.base_url_variable, "") or provider.base_url
     if not url:
-        told = (
-            f"{name} needs its server's address: set the environment variable {provider.base_url_variable}, or write "
-        )
-        raise ConfigError("base_url", "", f"{told}http://host:port/v1#model")
+        told = f"set the environment variable {provider.base_url_variable}, or write http://host:port/v1#model"
+        raise ConfigError("base_url", "", f"{name} needs its server's address: {told}")
     base, url_key = parse_base_url(url)
     written = dict(parse_qsl(base.query, keep_blank_values=True))
     if any(map(opens, written)):
@@ -217,9 +212,8 @@ def _endpoint(name: str, model: str, provider: Provider, given: _Given) -> Model
         url, query = provider.place(url, model, query, given.environment)
     key, variable = _key(name, url, url_key, provider, given)
     if (key or any(map(opens, (*given.headers, *query)))) and base.scheme == "http" and not is_local_url(url):
-        raise ConfigError(
-            "base_url", url, f"a key would go to {base.hostname} unencrypted: use https://, or tunnel to localhost"
-        )
+        told = f"a key would go to {base.hostname} unencrypted: use https://, or tunnel to localhost"
+        raise ConfigError("base_url", url, told)
     return HttpModel(
         provider.wire,
         name,

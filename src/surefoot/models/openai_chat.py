@@ -162,10 +162,8 @@ def _encode(
     if message.role != "assistant":
         content: object = message.content
         if message.files and (files := wire.files_of(message, taken)):
-            content = [
-                *({"type": "text", "text": message.content} for _ in message.content[:1]),
-                *starmap(_part, files),
-            ]
+            words = [{"type": "text", "text": message.content}] if message.content else []
+            content = [*words, *starmap(_part, files)]
         return write({"role": role if message.role == "system" else "user", "content": content})
     made: list[Json] = [
         {"id": id_of(one.id), "type": "function", "function": {"name": one.name, "arguments": wire.arguments_text(one)}}

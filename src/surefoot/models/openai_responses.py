@@ -85,10 +85,8 @@ def _encode(message: messages.ModelMessage, *, origin: str, taken: frozenset[str
     """The items that one message amounts to, joined by commas; nothing where it says nothing."""
     content: object = message.content
     if message.files and (files := wire.files_of(message, taken)):
-        content = [
-            *({"type": "input_text", "text": message.content} for _ in message.content[:1]),
-            *starmap(_part, files),
-        ]
+        words = [{"type": "input_text", "text": message.content}] if message.content else []
+        content = [*words, *starmap(_part, files)]
     if message.role == "tool":
         return write({"type": "function_call_output", "call_id": message.call_id, "output": content})
     if message.role != "assistant":
@@ -165,9 +163,8 @@ class ResponsesReply(wire.ReplyStream):
                     said.append("".join(text(part.get("text")) for part in parts))
                 case "function_call":
                     call_id = text(item.get("call_id")) or text(item.get("id"))
-                    calls.append(
-                        messages.NativeCall(call_id, text(item.get("name")), wire.arguments_of(item.get("arguments")))
-                    )
+                    arguments = wire.arguments_of(item.get("arguments"))
+                    calls.append(messages.NativeCall(call_id, text(item.get("name")), arguments))
                 case "reasoning":
                     parts = (*items(item.get("summary")), *items(item.get("content")))
                     thought += [words for part in parts if (words := text(mapping(part).get("text")))]

@@ -11,26 +11,14 @@ from surefoot.core.parse.frames import unended
 from surefoot.models.errors import denies, finds, learn
 from surefoot.models.grammar import is_strict
 from surefoot.models.json_edge import Json, items, mapping, read, text, whole, write
+from surefoot.types import messages
 from surefoot.types.attachments import AUDIO, IMAGES, PDF, Attachment
 from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ModelRefused, TraitRefused
-from surefoot.types.messages import (
-    CallMode,
-    CallPreview,
-    Emit,
-    FinishReason,
-    ModelMessage,
-    ModelRequest,
-    ModelSettings,
-    NativeCall,
-    ReasoningDelta,
-    TextDelta,
-    Traits,
-    Usage,
-)
+from surefoot.types.messages import Emit, ModelMessage, ModelRequest, ModelSettings, Usage
 from surefoot.types.tools import ToolSpec
 
-FINISH: Final[Mapping[str, FinishReason]] = {  # as all wires call it
+FINISH: Final[Mapping[str, messages.FinishReason]] = {  # as all wires call it
     **dict.fromkeys(("stop", "eos", "end_turn", "stop_sequence"), "stop"),
     **dict.fromkeys(("tool_calls", "function_call", "tool_use"), "tool_calls"),
     # a reply that paused would go on if it were asked to
@@ -94,7 +82,7 @@ class Wire(ABC, Generic[FormT_co]):
     """
 
     protocol: ClassVar[str]
-    modes: ClassVar[tuple[CallMode, ...]] = ("native", "schema", "text")
+    modes: ClassVar[tuple[messages.CallMode, ...]] = ("native", "schema", "text")
     base_url_hint: ClassVar[str]
     path: ClassVar[str]
     ours: ClassVar[frozenset[str]]
@@ -137,7 +125,7 @@ class Wire(ABC, Generic[FormT_co]):
         """What takes a reply."""
 
     @abstractmethod
-    def refused(self, message: str, code: str, param: str, sent: Json, traits: Traits) -> TraitRefused | None:
+    def refused(self, message: str, code: str, param: str, sent: Json, traits: messages.Traits) -> TraitRefused | None:
         """The part of the body `sent` that an error complains of; `None` when it is about something else."""
 
     def read(self, reply: Json, sent_bytes: int, settings: ModelSettings) -> ModelMessage:
@@ -163,9 +151,7 @@ class Wire(ABC, Generic[FormT_co]):
             raise ModelRefused(f"settings.extra must not set {sorted(claimed)}: surefoot writes these fields itself")
         if not isinstance(extra.get(self.held_in, {}), dict):
             raise ModelRefused(f"settings.extra: {self.held_in!r} must be an object")
-        sent = {
-            name: value for name, (trait, value) in asked.items() if value is not None and traits.get(trait) != "no"
-        }
+        sent = {name: one for name, (trait, one) in asked.items() if one is not None and traits.get(trait) != "no"}
         more = {name: {**mapping(sent.get(name)), **mapping(one)} for name, one in extra.items() if mapping(one)}
         told = {"model": self.model, **sent, **extra, **more, **({"stream": True} if request.stream else {})}
         return {name: value for name, value in told.items() if name != self.held_in}
@@ -221,7 +207,7 @@ def head(
     return written
 
 
-def arguments_text(call: NativeCall) -> str:
+def arguments_text(call: messages.NativeCall) -> str:
     """Arguments as the text of a JSON object; broken ones inside one, since many servers refuse them in old calls."""
     arguments = call.arguments
     if not isinstance(arguments, str):
@@ -276,7 +262,7 @@ _KIND_OF_PART: Final[Mapping[object, str]] = {  # as the wires call the parts of
 }
 
 
-def refused_file(message: str, sent: Json, traits: Traits) -> TraitRefused | None:
+def refused_file(message: str, sent: Json, traits: messages.Traits) -> TraitRefused | None:
     """The kind of file in `sent` that an error says the model does not take at all; not that one file is broken."""
     carried = dict.fromkeys(_kinds_in([sent.get("messages"), sent.get("input")]))
     if not carried or finds("files.spoilt", message) or not (denies(message) or finds("files.denial", message)):
@@ -320,20 +306,20 @@ def with_opaque(visible: list[bytes], message: ModelMessage, origin: str) -> byt
 def show_whole(message: ModelMessage, emit: Emit) -> None:
     """Show a reply that came in one piece."""
     if message.reasoning:
-        emit(ReasoningDelta(message.reasoning))
+        emit(messages.ReasoningDelta(message.reasoning))
     if message.content:
-        emit(TextDelta(message.content))
+        emit(messages.TextDelta(message.content))
     for index, call in enumerate(message.calls):
-        emit(CallPreview(index, call.name))
+        emit(messages.CallPreview(index, call.name))
 
 
 def reply_message(
     reply: Json,
     content: str,
     reasoning: str,
-    calls: Sequence[NativeCall],
+    calls: Sequence[messages.NativeCall],
     *,
-    finish: FinishReason,
+    finish: messages.FinishReason,
     sent: int,
     settings: ModelSettings,
     opaque: Sequence[Mapping[str, object]] = (),

@@ -14,6 +14,7 @@ import orjson
 from starlette.responses import Response
 
 from surefoot.core.text.json import plain
+from surefoot.core.text.words import table
 from surefoot.telling.text import visible
 from surefoot.types.ports import RunSummary
 
@@ -65,58 +66,7 @@ class Kind:
     remedy: str
 
 
-KINDS: Mapping[str, Kind] = {
-    "no_tools": Kind(400, "Clients cannot send tools", "Leave `tools` and `functions` out: an agent has its own."),
-    "unauthorized": Kind(
-        401,
-        "No valid token",
-        "Send `Authorization: Bearer TOKEN`, with the token of the link that it printed, or of `surefoot token new`.",
-    ),
-    "forbidden": Kind(403, "The token lacks a right", "Use a token with the right that the detail names."),
-    "foreign_origin": Kind(
-        403, "Not from this page", "If the requesting page is yours, start the server with --origin URL."
-    ),
-    "not_found": Kind(404, "No such address", "`/openapi.json` lists every address of this server."),
-    "no_such_run": Kind(404, "No such run", "A token sees the runs of its tenant and its agents only."),
-    "no_such_call": Kind(404, "No such call", "`GET /v1/runs/{run_id}/rows` shows the calls of the run."),
-    "no_such_blob": Kind(404, "No such blob", "A run gives only the blobs that its own records refer to."),
-    "no_such_word": Kind(404, "No such word", "Take the number from the `Location` header that answered your word."),
-    "no_plan": Kind(404, "The run has no plan", "Only runs of the reasoner `plan`, and tasks with steps, have a plan."),
-    "no_such_method": Kind(405, "No such method here", "`/openapi.json` lists the methods of every address."),
-    "too_slow": Kind(408, "The request took too long", "Send the whole body at once."),
-    "not_waiting": Kind(
-        409, "Nothing is waiting for this answer", "Somebody may have answered first; the run shows what is waiting."
-    ),
-    "other_question": Kind(
-        409, "The call is waiting for a different answer", "Approve or deny a call; settle one that is in doubt."
-    ),
-    "changed": Kind(409, "The question has changed", "Read the current question, and answer with its digest."),
-    "expired": Kind(409, "The question has expired", "It was refused; resume the run, so that it can ask again."),
-    "ended": Kind(409, "The run has ended", "Resume or fork the run, or start a new one."),
-    "driven": Kind(409, "The run is being driven", "Cancel the run first, and wait until it has stopped."),
-    "has_forks": Kind(409, "Other runs share its records", "Delete the runs that were forked from it first."),
-    "journal_damaged": Kind(
-        409,
-        "The journal of this run is damaged",
-        "`surefoot journal verify` says more; `surefoot journal accept` continues without the lost records.",
-    ),
-    "too_large": Kind(413, "The request is too large", "Send less, or start the server with higher limits."),
-    "not_json": Kind(415, "The body must be JSON", "Send the body with `Content-Type: application/json`."),
-    "wrong_host": Kind(
-        421, "Unknown host name", "Use the address that it printed at its start, or start it with --host-name NAME."
-    ),
-    "invalid": Kind(422, "The request is not valid", "Fix what `faults` lists; see `/openapi.json`."),
-    "agent_unknown": Kind(422, "No such agent", "`GET /v1/agents` lists the agents that are served."),
-    "key_reused": Kind(422, "The idempotency key was used before", "Use a new `Idempotency-Key` for each request."),
-    "too_many_runs": Kind(429, "Too many runs are queued", "Wait for `Retry-After` seconds, then try again."),
-    "too_many_streams": Kind(429, "Too many streams are open", "Close a stream, or wait for `Retry-After` seconds."),
-    "too_fast": Kind(429, "Too many requests", "Wait for `Retry-After` seconds, then try again."),
-    "header_too_large": Kind(431, "The header is too large", "Send fewer or shorter headers."),
-    "internal": Kind(500, "The server failed", "This is a bug in surefoot; the server's log says where it happened."),
-    "not_installed": Kind(501, "A component is not installed", "Install what the detail names and restart the server."),
-    "draining": Kind(503, "The server is shutting down", "Try again after `Retry-After` seconds."),
-    "journal_down": Kind(503, "The journal cannot be reached", "Try again after `Retry-After` seconds."),
-}
+KINDS: Mapping[str, Kind] = {name: Kind(*told) for name, told in table("problems").items()}
 """Every problem by its name, which is the end of its `type`."""
 
 

@@ -111,17 +111,16 @@ class Endpoint:
         given, many = request.query_params, _many(self.query)
         pairs = {name: given.getlist(name) if name in many else given[name] for name in given}
         query: Any = checked(self.query, pairs)
-        body = None if self.body is Nothing else await self._body(request, site)
+        body: object = None
+        if self.body is not Nothing:
+            limits = site.limits
+            most = limits.task + limits.attachments if getattr(self.body, "has_task", False) else limits.body
+            sent = await body_of(request, most, limits.idle_s)
+            try:
+                body = adapter_of(self.body).validate_json(sent or b"{}")
+            except ValidationError as error:
+                raise invalid(error) from error
         return Asked(site, token, request, query, body, key)
-
-    async def _body(self, request: Request, site: Site) -> object:
-        limits = site.limits
-        most = limits.task + limits.attachments if getattr(self.body, "has_task", False) else limits.body
-        given = await body_of(request, most, limits.idle_s)
-        try:
-            return adapter_of(self.body).validate_json(given or b"{}")
-        except ValidationError as error:
-            raise invalid(error) from error
 
 
 def problem_of(error: Exception) -> Problem:
@@ -258,11 +257,16 @@ def _operation(one: Endpoint, path: str, schemas: Schemas) -> Json:
         {"name": name, "in": "query", "required": name in query.get("required", ()), "schema": schema}
         for name, schema in query.get("properties", {}).items()
     ]
+    by_status: dict[int, list[str]] = {}
+    for name in one.problem_names:
+        by_status.setdefault(KINDS[name].status, []).append(name)
+    content = {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    wrong = {str(at): {"description": ", ".join(names), "content": content} for at, names in sorted(by_status.items())}
     told: Json = {
         "summary": (one.handle.__doc__ or "").partition("\n")[0].rstrip("."),
         "operationId": one.handle.__name__,
         "parameters": [*parameters, *([_KEY_HEADER] if one.method == "POST" else [])],
-        "responses": {**{str(status): _good(gives, schemas) for status, gives in one.gives.items()}, **_problems(one)},
+        "responses": {**{str(status): _good(gives, schemas) for status, gives in one.gives.items()}, **wrong},
     }
     if one.rights:
         told["description"] = f"Needs the right {' or '.join(one.rights)}."
@@ -283,14 +287,3 @@ def _good(gives: object, schemas: Schemas) -> Json:
     for kind in _types(gives):
         content[JSON_TYPE] = {"schema": schemas[kind, "serialization"]}
     return {"description": "Good.", **({"content": content} if content else {})}
-
-
-def _problems(one: Endpoint) -> Json:
-    by_status: dict[int, list[str]] = {}
-    for name in one.problem_names:
-        by_status.setdefault(KINDS[name].status, []).append(name)
-    schema = {"$ref": "#/components/schemas/Problem"}
-    return {
-        str(status): {"description": ", ".join(names), "content": {PROBLEM_TYPE: {"schema": schema}}}
-        for status, names in sorted(by_status.items())
-    }

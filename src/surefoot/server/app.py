@@ -129,14 +129,8 @@ MCP = Endpoint("POST", "/mcp", _mcp, ("read", "start"), {200: JSON_TYPE})
 
 
 STATIC = Path(__file__).parent / "static"
-ADDRESSES = (
-    "/",
-    "/runs/{run_id}",
-    "/runs/{run_id}/plan",
-    "/runs/{run_id}/calls/{call:path}",
-    "/runs/{run_id}/at/{at}",
-    "/compare/{a}/{b}",
-)
+_VIEWS = ("", "/plan", "/calls/{call:path}", "/at/{at}")
+ADDRESSES = ("/", *(f"/runs/{{run_id}}{view}" for view in _VIEWS), "/compare/{a}/{b}")
 """The page's own addresses, each of which is the page."""
 _TYPES = {
     ".html": "text/html; charset=utf-8",

@@ -33,12 +33,7 @@ from surefoot.types.ports import NO_RECORDS, RunFilter, RunSummary
 T = TypeVar("T")
 
 MOST_COUNTED = 10_000
-EXPORT_TYPES: Mapping[str, str] = {
-    "jsonl": "application/jsonl",
-    "md": "text/markdown",
-    "html": "text/html",
-    "otlp": JSON_TYPE,
-}
+EXPORT_TYPES = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html", "otlp": JSON_TYPE}
 _STILL = ("interrupted", "ready", "queued")
 """How runs stand that whoever serves their agent takes up."""
 _PIECE_CHARS = 64 * 1024

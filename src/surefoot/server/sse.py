@@ -29,13 +29,8 @@ def frame(event: str, data: bytes = b"{}", id_: int | None = None) -> bytes:
 
 def record_json(record: Recorded) -> bytes:
     """A record as the API gives it. Its event is as the journal writes it: tools by the digest of their blob."""
-    body, _ = encode(record.event)
-    return b'{"seq":%d,"at":%b,"hash":"%b","event":%b}' % (
-        record.seq,
-        orjson.dumps(record.at),
-        record.hash.encode(),
-        body,
-    )
+    (body, _), at, chained = encode(record.event), orjson.dumps(record.at), record.hash.encode()
+    return b'{"seq":%d,"at":%b,"hash":"%b","event":%b}' % (record.seq, at, chained, body)
 
 
 def record_frame(record: Recorded) -> bytes:

@@ -37,7 +37,12 @@ class Tail:
         """Take in what is recorded until the run ends; a reader hears of each record, and of the end."""
         try:
             async for record in store.subscribe(run_id, self.next):
-                self._add(record_frame(record), record.seq)
+                self.frames.append(piece := record_frame(record))
+                self.next, self.size = record.seq + 1, self.size + len(piece)
+                while self.size > KEPT_BYTES and len(self.frames) > 1:
+                    self.size -= len(self.frames.popleft())
+                    self.first += 1
+                self._wake()
                 if record.seq % 100 == 0:
                     await asyncio.sleep(0)
         except JournalError as error:
@@ -58,14 +63,6 @@ class Tail:
             if size >= PIECE_BYTES:
                 break
         return b"".join(pieces), place + len(pieces)
-
-    def _add(self, piece: bytes, seq: int) -> None:
-        self.frames.append(piece)
-        self.next, self.size = seq + 1, self.size + len(piece)
-        while self.size > KEPT_BYTES and len(self.frames) > 1:
-            self.size -= len(self.frames.popleft())
-            self.first += 1
-        self._wake()
 
     def _wake(self) -> None:
         for reader in self.readers:

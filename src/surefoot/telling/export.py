@@ -95,10 +95,8 @@ def _more(row: Row) -> str:
 
 def _files(row: Row) -> list[str]:
     opens = row.opens or Details("")
-    kept = [
-        f"{one.name} · {one.media_type or 'text'} · {one.size:,} · {one.digest}".rstrip(" ·") for one in opens.files
-    ]
-    return kept + [f"the whole: sha256 {opens.blob}"] * bool(opens.blob)
+    kept = (f"{one.name} · {one.media_type or 'text'} · {one.size:,} · {one.digest}" for one in opens.files)
+    return [*(one.rstrip(" ·") for one in kept), *[f"the whole: sha256 {opens.blob}"] * bool(opens.blob)]
 
 
 def _as_markdown(row: Row) -> str:

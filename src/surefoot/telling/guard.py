@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal, assert_never
 
 from surefoot.core.gate.record import question
@@ -54,9 +53,6 @@ _CUES: Mapping[Cue, str] = {
     "relative_date": "counts dates from today",
     "set": "speaks of all of a kind",
 }
-
-
-_NOWHERE: Mapping[str, int] = MappingProxyType({})
 
 
 def intent_line(anchor: IntentAnchor) -> str:
@@ -121,7 +117,7 @@ def _failure(asking: guard_events.Asking | None) -> list[str]:
     return [f"! the guard's model failed: {in_full(asking.failure)}"] if asking is not None and asking.failure else []
 
 
-def values_of(evidence: Iterable[Evidence], ended: Mapping[str, int] = _NOWHERE) -> tuple[Value, ...]:
+def values_of(evidence: Iterable[Evidence], ended: Mapping[str, int]) -> tuple[Value, ...]:
     """Values that matter, for a person to read; `ended` has the records with which calls ended."""
     return tuple(
         Value(
@@ -169,7 +165,7 @@ def grounds_lines(event: CallJudged) -> tuple[list[str], list[str]]:
         lines.append(f"would be: {grounds.would_be} (the gate only observes)")
     if grounds.reason_person:
         lines.append(in_full(grounds.reason_person))
-    values = list(map(value_line, values_of(grounds.evidence)))
+    values = list(map(value_line, values_of(grounds.evidence, {})))
     is_plain = event.decision.kind == "allow" and not grounds.would_be
     return (lines, values) if is_plain else (lines + values, [])
 

@@ -34,7 +34,13 @@ class Layers:
 
 def layers_of(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> Layers:
     """The layers of steps with these edges, which begin at what is needed and end at what needs it."""
-    depth = _depths(names, edges)
+    depth = dict.fromkeys(names, 0)  # steps before each on the longest way to it; in a circle, some depth
+    for _ in names:
+        late = [(end, depth[start] + 1) for start, end in edges if depth[end] <= depth[start]]
+        for end, least in late:
+            depth[end] = max(depth[end], least)
+        if not late:
+            break
     places = {name: Place(name, name) for name in names}
     layers: list[list[Place]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
     for name, place in places.items():
@@ -64,15 +70,3 @@ def means(
 ) -> dict[Place, float]:
     """Where each place of a layer would stand by its neighbours."""
     return {place: fmean([at[one] for one in near[place]]) if near.get(place) else at[place] for place in layer}
-
-
-def _depths(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """How many steps stand before each on the longest way to it. What stands in a circle ends at some depth, too."""
-    depth = dict.fromkeys(names, 0)
-    for _ in names:
-        late = [(end, depth[start] + 1) for start, end in edges if depth[end] <= depth[start]]
-        if not late:
-            break
-        for end, least in late:
-            depth[end] = max(depth[end], least)
-    return depth

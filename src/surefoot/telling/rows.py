@@ -201,10 +201,9 @@ class _Telling:
         took_s = event.took_s or (self._record.at - before if before else None)
         took = f" · {took_s:.1f} s" if took_s is not None else ""
         role = "" if event.role == SOLO else f"{event.role} · "
-        told = (
-            f"step {event.step} · {role}record {self._record.seq}{took} · {tokens(event.message.usage)} · {event.mode}"
-        )
-        told += " · last word" if event.want == "answer" else ""
+        last = " · last word" if event.want == "answer" else ""
+        used = f"{tokens(event.message.usage)} · {event.mode}{last}"
+        told = f"step {event.step} · {role}record {self._record.seq}{took} · {used}"
         rows = [self._pen.row("reply", told, style="head", took_s=took_s, folded=True)]
         rows += self._page("(reasoning) ", event.message.reasoning)
         return rows if turn is None else [*rows, *self._reply_rows(turn), *self._trouble(turn)]

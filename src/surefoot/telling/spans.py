@@ -202,9 +202,8 @@ class Spans:
         }
         if spec is None or not (spec.may_repeat or spec.delegates):
             self._doubtful.add(f"call {call_id}")
-        return self._open(
-            f"call {call_id}", self._span(record.at, record.seq, around, f"{names.EXECUTE_TOOL} {name}", given)
-        )
+        span = self._span(record.at, record.seq, around, f"{names.EXECUTE_TOOL} {name}", given)
+        return self._open(f"call {call_id}", span)
 
     def _chat(
         self, event: e.ModelReplied | e.ModelFailed | ProposalMade | Asking, record: Recorded, around: str, own: State
@@ -232,20 +231,12 @@ class Spans:
             given |= {names.RESPONSE_MODEL: reply.model, names.FINISH_REASONS: (reply.finish_reason,)}
             given |= {"surefoot.attempts": reply.attempts, **parts.used(reply.usage)}
             given |= {names.OUTPUT_MESSAGES: parts.reply_json(reply)} if self._content else {}
-        given |= {
-            names.OPERATION: names.CHAT,
-            names.PROVIDER: provider,
-            names.REQUEST_MODEL: named,
-            "surefoot.role": role,
-        }
+        given |= {names.OPERATION: names.CHAT, names.PROVIDER: provider, names.REQUEST_MODEL: named}
+        given["surefoot.role"] = role
         start_s = record.at - took_s if took_s else self._at  # else it was asked for once the record before was there
         span = self._span(start_s, record.seq, around, f"{names.CHAT} {named}", given)
-        return replace(
-            span,
-            kind="internal" if provider == "local" else "client",
-            end_s=max(record.at, span.start_s),
-            message=parts.cut(message) if self._content else "",
-        )
+        kind, shown = "internal" if provider == "local" else "client", parts.cut(message) if self._content else ""
+        return replace(span, kind=kind, end_s=max(record.at, span.start_s), message=shown)
 
     def _over(
         self, key: str, at: float, given: Mapping[str, Value] | None = None, message: str = ""
@@ -266,15 +257,11 @@ class Spans:
         elif given is None and key.startswith("call "):
             given = {"surefoot.in_doubt" if key in self._doubtful else "surefoot.interrupted": True}
         self._doubtful.discard(key)
-        attributes = {**span.attributes, **parts.filled(given or {})}
-        return [
-            replace(
-                span,
-                end_s=max(at, span.start_s),
-                attributes=attributes,
-                message=parts.cut(message) if self._content else "",
-            )
-        ]
+        attributes, shown = (
+            {**span.attributes, **parts.filled(given or {})},
+            parts.cut(message) if self._content else "",
+        )
+        return [replace(span, end_s=max(at, span.start_s), attributes=attributes, message=shown)]
 
     def _note(self, key: str, event: SpanEvent) -> None:
         key = key if key in self.open else _RUN
@@ -291,6 +278,7 @@ class Spans:
             status = "paused"
         reason = parts.code(getattr(ending, "reason", ""))
         answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
+        said = parts.reply_json(ModelMessage("assistant", answer)) if self._content and answer else ""
         given: dict[str, Value] = {
             "surefoot.run.status": status,
             "surefoot.run.reason": reason,
@@ -298,9 +286,7 @@ class Spans:
             "surefoot.run.calls": state.calls_made,
             **parts.used(state.usage),
             names.ERROR_TYPE: (reason or "_OTHER") if isinstance(ending, Failed) else "",
-            names.OUTPUT_MESSAGES: parts.reply_json(ModelMessage("assistant", answer))
-            if self._content and answer
-            else "",
+            names.OUTPUT_MESSAGES: said,
         }
         return given, ending.detail if isinstance(ending, Failed) else ""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Literal
 
 from surefoot.core.guard.judge import policy_call
@@ -53,7 +52,7 @@ class Question:
         return "\n".join(" " * line.indent + line.text for line in self.lines)
 
 
-_NONE: Mapping[str, Tale] = MappingProxyType({})
+_NONE: Mapping[str, Tale] = {}
 
 
 def questions_of(tale: Tale, inner: Mapping[str, Tale] = _NONE, *, is_driven: bool = False) -> tuple[Question, ...]:

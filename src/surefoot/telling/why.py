@@ -85,7 +85,15 @@ def why(records: Sequence[Recorded], call_id: str, start: Tale = NO_TALE) -> Why
 
     `records` are those after `start`. Raises `UsageError` for a call that the gate has not judged in them.
     """
-    at, verdict = _judged(records, call_id)
+    found: tuple[int, CallJudged] | None = None  # the last word of the gate before a person's first
+    for place, event in enumerate(map(inner_event, records)):
+        if isinstance(event, CallJudged) and event.call_id == call_id:
+            if event.by:
+                break
+            found = place, event
+    if found is None:
+        raise UsageError(f"no verdict on a call {call_id!r} in this run; `surefoot show RUN` lists its calls")
+    at, verdict = found
     tale = tale_of(records[:at], start)
     state = owner_of(tale.state, call_id).state
     call = state.call(call_id)
@@ -114,19 +122,6 @@ def why(records: Sequence[Recorded], call_id: str, start: Tale = NO_TALE) -> Why
         tuple(later),
     )
     return replace(made, lines=tuple(_lines(made, state, call, verdict)))
-
-
-def _judged(records: Sequence[Recorded], call_id: str) -> tuple[int, CallJudged]:
-    """The last word of the gate on a call before a person's first."""
-    found: tuple[int, CallJudged] | None = None
-    for at, event in enumerate(map(inner_event, records)):
-        if isinstance(event, CallJudged) and event.call_id == call_id:
-            if event.by:
-                break
-            found = at, event
-    if found is None:
-        raise UsageError(f"no verdict on a call {call_id!r} in this run; `surefoot show RUN` lists its calls")
-    return found
 
 
 def _words(state: State, call: Call, asked: Asked | None, ended: Mapping[str, int]) -> list[PolicyWord]:

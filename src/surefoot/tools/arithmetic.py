@@ -184,7 +184,14 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Mod: lambda left, right: left % right,
     ast.Pow: _power,
 }
+
+
+def _one_by_one(work: Callable[[Number, Number], Number], start: Fraction) -> _Function:
+    return lambda values: reduce(lambda one, other: _bounded(work(one, other)), values, start)
+
+
 _MANY = MAX_CHARS
+_SUM = _one_by_one(lambda one, other: one + other, Fraction(0))
 _FUNCTIONS: Mapping[str, tuple[int, int, _Function]] = {  # the fewest and the most numbers that each takes
     "sqrt": (1, 1, lambda values: _root(values[0])),
     "abs": (1, 1, lambda values: abs(values[0])),
@@ -193,18 +200,12 @@ _FUNCTIONS: Mapping[str, tuple[int, int, _Function]] = {  # the fewest and the m
     "ceil": (1, 1, lambda values: Fraction(math.ceil(values[0]))),
     "min": (1, _MANY, min),
     "max": (1, _MANY, max),
-    "sum": (0, _MANY, lambda values: reduce(_sum, values, Fraction(0))),
-    "mean": (1, _MANY, lambda values: reduce(_sum, values, Fraction(0)) / len(values)),
+    "sum": (0, _MANY, _SUM),
+    "mean": (1, _MANY, lambda values: _SUM(values) / len(values)),
     "pow": (2, 2, lambda values: _power(values[0], values[1])),
     "factorial": (1, 1, _factorial),
     "gcd": (1, _MANY, lambda values: Fraction(math.gcd(*map(_whole, values)))),
-    "lcm": (
-        1,
-        _MANY,
-        lambda values: reduce(
-            lambda one, other: _bounded(Fraction(math.lcm(_whole(one), _whole(other)))), values, Fraction(1)
-        ),
-    ),
+    "lcm": (1, _MANY, _one_by_one(lambda one, other: Fraction(math.lcm(_whole(one), _whole(other))), Fraction(1))),
     "log": (1, 2, lambda values: _real(lambda: math.log(*map(float, values)))),
     "ln": _floating(math.log),
     "log2": _floating(math.log2),
@@ -215,10 +216,6 @@ _FUNCTIONS: Mapping[str, tuple[int, int, _Function]] = {  # the fewest and the m
         for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "degrees", "radians")
     },
 }
-
-
-def _sum(left: Number, right: Number) -> Number:
-    return _bounded(left + right)
 
 
 def _bounded(value: Number) -> Number:

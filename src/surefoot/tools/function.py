@@ -16,17 +16,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
 
-from surefoot.tools.call import (
-    PROBE_OF,
-    Attempts,
-    NotBegun,
-    ToolFailed,
-    awaited,
-    call_function,
-    called_within,
-    failure,
-    is_async,
-)
+from surefoot.tools import call as calls
+from surefoot.tools.call import Attempts, ToolFailed, called_within, failure, is_async
 from surefoot.tools.results import returns_schema, text_of, with_files
 from surefoot.tools.schema import INVALID, Convert, arguments_of
 from surefoot.tools.signature import REQUIRED, Parameters, is_text, read_docstring, read_signature, resolve, returned
@@ -82,7 +73,7 @@ class FunctionTool(Generic[P, R]):
         self._on_loop = is_async(fn)
         named = f"{getattr(fn, '__module__', '')}.{getattr(fn, '__qualname__', self.name)}"
         self._attempts = Attempts(named)
-        self._probes = Attempts(PROBE_OF + named)
+        self._probes = Attempts(calls.PROBE_OF + named)
         self._written = read_signature(fn, self.name)
         self._known = ALWAYS_KNOWN
         self._contract: _Contract | None = None
@@ -168,7 +159,7 @@ class FunctionTool(Generic[P, R]):
         given |= {each.name: sent[each.name] for each in (*asked.model, *asked.absent) if each.name in sent}
         given |= await _provided({**untyped, **asked.injected}.items(), context)
         if is_async(self._probe):
-            value = await call_function(self._probe, given, on_loop=True)
+            value = await calls.call_function(self._probe, given, on_loop=True)
         else:
             value = await self._probes.run(context.idempotency_key, self._probe, given)
         return None if value is None else _rendered(value)
@@ -184,8 +175,8 @@ class FunctionTool(Generic[P, R]):
         """The result of an attempt at the same call that still runs; None when there is none."""
         while (attempt := self._attempts.running(context.idempotency_key)) is not None:
             try:
-                return _rendered(await awaited(attempt))
-            except NotBegun:
+                return _rendered(await calls.awaited(attempt))
+            except calls.NotBegun:
                 continue
             except Exception as error:  # noqa: BLE001  # the edge, as in `call`
                 return failure(error)

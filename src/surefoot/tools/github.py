@@ -11,9 +11,10 @@ import json
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from surefoot.core.text import at, clean, shortened
+from surefoot.core.text.json import as_list, as_object
 from surefoot.tools import web
 from surefoot.tools.call import ToolFailed, call_function, code_of, failure
 from surefoot.tools.function import tool
@@ -126,7 +127,9 @@ class _Api:
             state = "merged"
         elif at(item, "draft") is True:
             state += ", draft"
-        names = (_line(label if isinstance(label, str) else at(label, "name")) for label in _many(at(item, "labels")))
+        names = (
+            _line(label if isinstance(label, str) else at(label, "name")) for label in as_list(at(item, "labels")) or ()
+        )
         lines = [
             f"{what[0].upper()}{what[1:]}: {_line(at(item, 'title'))}",
             *(["It is a pull request."] if isinstance(at(item, "pull_request"), dict) else []),
@@ -138,7 +141,7 @@ class _Api:
         try:
             path, own = f"repos/{repository}/issues/{number}/comments", f"comments of {what}"
             comments = await self._read(path, own, per_page=MOST_COMMENTS) if count != 0 else (None, "")
-            rows = [cast("object", one) for one in _many(comments[0])[:MOST_COMMENTS] if isinstance(one, dict)]
+            rows = [one for one in (as_list(comments[0]) or [])[:MOST_COMMENTS] if as_object(one) is not None]
             is_part = isinstance(count, int) and count > len(rows)
             told = f"Comments: the first {len(rows)} of {count}" if is_part else f"Comments: {len(rows)}"
             parts += [told] if rows else []
@@ -195,10 +198,6 @@ def _refused(answer: web.Answer, what: str, *, has_token: bool) -> ToolFailed:
             overloaded = status >= 500 or status == 408  # noqa: PLR2004
             told = f"{answer.url.host} answered {status} for {what}."
             return ToolFailed(told, infrastructure=overloaded, code=code_of(status))
-
-
-def _many(value: object) -> list[object]:
-    return cast("list[object]", value) if isinstance(value, list) else []
 
 
 def _line(value: object) -> str:

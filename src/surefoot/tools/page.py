@@ -31,14 +31,9 @@ _OF_XML = re.compile(r"\s*<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)")
 _CHARSETS = re.compile(r"utf-(8|16|32)|ascii$|iso8859-|cp\d|gb|big5|shift_jis|euc_|koi8-|mac-|tis-620|hz$|iso2022")
 """Codecs for text on the web; Python has others, some of which run in quadratic time."""
 _WIDER = {
-    "iso8859-1": "cp1252",
-    "ascii": "cp1252",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "big5": "big5hkscs",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-}
+    "iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs",
+    "shift_jis": "cp932", "euc_kr": "cp949",
+}  # fmt: skip
 """What is meant on the web by these names."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
@@ -190,11 +185,8 @@ def text_of_page(html: str) -> str:
                 at = after
     parts.append(html[at:])
     text = unescape(_HUGE.sub("\ufffd", "".join(parts)))
-    return (
-        _LINES.sub("\n\n", "\n".join(_BLANKS.sub(" ", line).strip(" |") for line in text.split("\n")))
-        .strip()
-        .translate(_SHOWN)
-    )
+    lines = (_BLANKS.sub(" ", line).strip(" |") for line in text.split("\n"))
+    return _LINES.sub("\n\n", "\n".join(lines)).strip().translate(_SHOWN)
 
 
 def _end(html: str, mark: str, start: int) -> int:

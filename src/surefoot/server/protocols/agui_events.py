@@ -41,7 +41,8 @@ class Frames:
 
     def __init__(self, thread_id: str, run_id: str, run: str, has: Iterable[ui.Message] = ()) -> None:
         self.tale = NO_TALE
-        self._thread_id, self._run_id, self._run = thread_id, run_id, run
+        self._names: dict[str, Any] = {"thread_id": thread_id, "run_id": run_id}
+        self._run = run
         self._told = _texts_of(has)
         self._open: tuple[Kind, str] | None = None
         self._live: dict[Kind, str] = {}
@@ -53,9 +54,7 @@ class Frames:
 
     def begin(self) -> Told:
         self._state, self._used = None, self.tale.state.usage
-        started = ui.RunStartedEvent(
-            thread_id=self._thread_id, run_id=self._run_id, protocol_version=ui.PROTOCOL_VERSION
-        )
+        started = ui.RunStartedEvent(**self._names, protocol_version=ui.PROTOCOL_VERSION)
         return [started, *(ui.StepStartedEvent(step_name=name) for name in self._steps)]
 
     def add(self, records: Sequence[Recorded]) -> Told:
@@ -65,13 +64,23 @@ class Frames:
             self.tale = self.tale.plus(record)
             whole = record.event
             state = self.tale.inner[whole.step_id] if isinstance(whole, e.InStep) else self.tale.state
-            running = _running(self.tale.state)
+            planning, step = self.tale.state.planning, self.tale.state.running_step
+            running = tuple(planning.children) if planning is not None else (step.step_id,) if step is not None else ()
             told += [ui.StepStartedEvent(step_name=name) for name in running if name not in self._steps]
             told += self._of(inner_event(record), state)
             if over := [name for name in self._steps if name not in running]:
                 told += [*self._close(), *(ui.StepFinishedEvent(step_name=name) for name in over)]
             self._steps = running
-        now = _state_of(self)
+        view, planning = state_of(self.tale), self.tale.state.planning
+        steps = [
+            {"id": one.id, "title": one.title, "status": one.status, "depends_on": list(one.depends_on)}
+            for one in (nodes_of(self.tale.state, planning) if planning is not None else ())
+        ]
+        now: dict[str, Any] = {  # Any: JSON
+            "plan": planning and {"version": planning.version, "steps": steps},
+            "budget": {one.name: {"used": one.used, "limit": one.limit} for one in view.budget},
+            "standing": {"status": view.status, "reason": view.reason, "waiting": [one.call for one in view.waiting]},
+        }
         if self._state is None:
             told.append(ui.StateSnapshotEvent(snapshot=now))
         elif patch := _patch(self._state, now):
@@ -223,8 +232,7 @@ class Frames:
 
     def _finish(self, outcome: Any, result: object = None) -> Told:  # Any: one of the protocol's outcomes
         told = self._settle()
-        names: dict[str, Any] = {"thread_id": self._thread_id, "run_id": self._run_id}
-        return [*told, ui.RunFinishedEvent(**names, outcome=outcome, result=result, usage=self._usage())]
+        return [*told, ui.RunFinishedEvent(**self._names, outcome=outcome, result=result, usage=self._usage())]
 
     def _usage(self) -> list[ui.TokenUsage]:
         """What the run has used since the stream began."""
@@ -254,31 +262,8 @@ def _texts_of(messages: Iterable[ui.Message]) -> dict[str, str]:
     return has
 
 
-def _running(state: State) -> tuple[str, ...]:
-    if state.planning is not None:
-        return tuple(state.planning.children)
-    return (state.plan.running.step_id,) if state.plan is not None and state.plan.running is not None else ()
-
-
 def _custom(name: str, value: object) -> ui.CustomEvent:
     return ui.CustomEvent(name=f"surefoot.{name}", value=value)
-
-
-def _state_of(frames: Frames) -> dict[str, Any]:  # Any: JSON
-    tale = frames.tale
-    view, planning = state_of(tale), tale.state.planning
-    plan = planning and {
-        "version": planning.version,
-        "steps": [
-            {"id": one.id, "title": one.title, "status": one.status, "depends_on": list(one.depends_on)}
-            for one in nodes_of(tale.state, planning)
-        ],
-    }
-    return {
-        "plan": plan,
-        "budget": {one.name: {"used": one.used, "limit": one.limit} for one in view.budget},
-        "standing": {"status": view.status, "reason": view.reason, "waiting": [one.call for one in view.waiting]},
-    }
 
 
 def _patch(old: Any, new: Any, path: str = "") -> list[dict[str, object]]:  # Any: JSON

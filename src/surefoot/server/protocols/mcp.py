@@ -115,9 +115,7 @@ class Conversation(Response):
             found.append(_tool("run_cancel", "End a run.", OfRun, _ENDS))
         return types.ListToolsResult(tools=found)
 
-    async def _call(
-        self, context: Context, params: types.CallToolRequestParams
-    ) -> Any:  # Any: a task has no type there
+    async def _call(self, context: Context, params: types.CallToolRequestParams) -> Any:  # Any: a task has no type
         """Call a tool. What goes wrong is a result that the client's model can read."""
         try:
             return await self._call_tool(context, params)

@@ -79,9 +79,7 @@ class Reply:
         except ValidationError:  # the SDK says what is wrong with it
             self._given = {}
         self._session = ""
-        with suppress(
-            ValidationError
-        ):  # any request but one that opens a 2025-11-25 connection; the SDK says what is wrong
+        with suppress(ValidationError):  # all but one that opens a 2025-11-25 connection; the SDK says what is wrong
             opens = InitializeRequest.model_validate(self._given, by_name=False)
             self._session = f"{_SHOWS_FORMS}{token_hex(16)}" if shows_forms(opens.params.capabilities) else ""
 

@@ -97,9 +97,8 @@ async def model(asked: Asked[None, None]) -> Response:
     """Give one agent that is served, as a model."""
     name = asked.part("agent")
     if name not in asked.site.agents or not asked.token.sees_agent(name):
-        raise Problem(
-            "not_found", f"unknown model {visible(name)!r}; `GET /openai/v1/models` lists those that are served"
-        )
+        told = f"unknown model {visible(name)!r}; `GET /openai/v1/models` lists those that are served"
+        raise Problem("not_found", told)
     return answer(_model(asked, name))
 
 

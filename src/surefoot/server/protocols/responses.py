@@ -134,10 +134,8 @@ async def _before(asked: Asked[None, Create], response_id: str) -> tuple[str, st
     if task is None or ending is None:
         raise Problem("invalid", "previous_response_id: that response is not finished yet")
     texts = [one.text for one in task.attachments if one.name == EARLIER]
-    said = getattr(ending, "answer", "")
-    return "\n\n".join(
-        (*texts, f"user: {task.text}", *([f"assistant: {said}"] if said else []))
-    ), task.job or run.run_id
+    answered = [f"assistant: {said}"] if (said := getattr(ending, "answer", "")) else []
+    return "\n\n".join((*texts, f"user: {task.text}", *answered)), task.job or run.run_id
 
 
 def _approvals(body: Create) -> list[Approval]:
@@ -214,6 +212,7 @@ def _stream(asked: Asked[Any, Any], run: RunSummary, since: int = 0, after: int 
 def _response(run: RunSummary, output: Output, asked: Asked[Any, Any], status: str = "") -> Told:
     status, spent = status or _STATUS.get(run.status, "failed"), run.usage
     failed = {"code": "server_error", "message": sentence_of(asked, run)}
+    details = {"cached_tokens": spent.cached_tokens, "cache_write_tokens": spent.cache_write_tokens}
     return {
         "id": f"{_RUN}{run.run_id}",
         "object": "response",
@@ -231,10 +230,7 @@ def _response(run: RunSummary, output: Output, asked: Asked[Any, Any], status: s
         "store": True,
         "usage": {
             "input_tokens": spent.input_tokens,
-            "input_tokens_details": {
-                "cached_tokens": spent.cached_tokens,
-                "cache_write_tokens": spent.cache_write_tokens,
-            },
+            "input_tokens_details": details,
             "output_tokens": spent.output_tokens,
             "output_tokens_details": {"reasoning_tokens": spent.reasoning_tokens},
             "total_tokens": spent.total_tokens,

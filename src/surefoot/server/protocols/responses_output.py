@@ -50,9 +50,8 @@ class Output:
         for record in records:
             self.tale, self._number = self.tale.plus(record), record.seq * A_RECORD + 2
             event = record.event
-            self._of(
-                inner_event(record), self.tale.inner[event.step_id] if isinstance(event, e.InStep) else self.tale.state
-            )
+            state = self.tale.inner[event.step_id] if isinstance(event, e.InStep) else self.tale.state
+            self._of(inner_event(record), state)
         return self._frames
 
     def begin(self, response: Json) -> list[Json]:
@@ -81,9 +80,8 @@ class Output:
         match event:
             case e.ModelReplied(message=message) if message.reasoning.strip() and state.turn is not None:
                 ident = f"rs_{state.scope}.{state.turn.step}" if state.scope else f"rs_{state.turn.step}"
-                self._text(
-                    {"id": ident, "type": "reasoning"}, "summary", "reasoning_summary", visible(message.reasoning)
-                )
+                item = {"id": ident, "type": "reasoning"}
+                self._text(item, "summary", "reasoning_summary", visible(message.reasoning))
             case e.CallStarted(call_id) if (call := state.call(call_id)) is not None:
                 self._call(call)
             case e.CallJudged(call_id) | e.CallEnded(call_id) | e.CallReused(call_id) | e.DoubtSettled(call_id):

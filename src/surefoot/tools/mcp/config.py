@@ -103,9 +103,8 @@ class McpServer(Settings):
 
     def takes(self, tool: str) -> bool:
         """Whether the developer lets a tool of that name (the server's own) in."""
-        return any(fnmatchcase(tool, glob) for glob in self.include) and not any(
-            fnmatchcase(tool, glob) for glob in self.exclude
-        )
+        is_in, is_out = (any(fnmatchcase(tool, glob) for glob in globs) for globs in (self.include, self.exclude))
+        return is_in and not is_out
 
     def without_secrets(self, text: str) -> str:
         """A text with the values of `env`, `headers` and `secrets`, and passwords in the url, as `***`."""

@@ -54,16 +54,14 @@ class Login:
             ends_at, issuer, resource = kept.get("ends_at"), kept.get("issuer"), kept.get("resource")
             context.token_expiry_time = ends_at - _EARLY_S if isinstance(ends_at, int | float) else None
             context.oauth_metadata = OAuthMetadata.model_validate(issuer) if issuer else None
-            context.protected_resource_metadata = (
-                ProtectedResourceMetadata.model_validate(resource) if resource else None
-            )
+            known = ProtectedResourceMetadata.model_validate(resource) if resource else None
+            context.protected_resource_metadata = known
         return OAuthToken.model_validate(kept["tokens"])
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         ends_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
-        about = (
-            (self.context.oauth_metadata, self.context.protected_resource_metadata) if self.context else (None, None)
-        )
+        context = self.context
+        about = (context.oauth_metadata, context.protected_resource_metadata) if context else (None, None)
         given, issuer, resource = (one and one.model_dump(mode="json", exclude_none=True) for one in (tokens, *about))
         kept = {**self._read(), "tokens": given, "ends_at": ends_at}
         self._write({**kept, "issuer": issuer, "resource": resource})
@@ -89,9 +87,8 @@ class Login:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
-            raise UsageError(
-                f"the login in {self.path} cannot be read ({error}); remove the file and log in"
-            ) from error
+            told = f"the login in {self.path} cannot be read ({error}); remove the file and log in"
+            raise UsageError(told) from error
         return cast("dict[str, object]", kept) if isinstance(kept, dict) else {}
 
     def _write(self, kept: Mapping[str, object]) -> None:
@@ -200,9 +197,8 @@ async def log_in(server: McpServer, show: Callable[[str], None]) -> None:
     from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415  # as above
 
     if not server.oauth:
-        raise UsageError(
-            f'the MCP server {server.name} has no "oauth": true in its file, so there is nothing to log in to'
-        )
+        told = 'has no "oauth": true in its file, so there is nothing to log in to'
+        raise UsageError(f"the MCP server {server.name} {told}")
     logging.getLogger("mcp").addHandler(logging.NullHandler())  # what goes wrong is told once, in one line
     login = Login(server)
     login.forget()

@@ -264,9 +264,8 @@ class McpServers:
         self, server: str, name: str, arguments: Mapping[str, str] | None = None
     ) -> tuple[ModelMessage, ...]:
         """A prompt of a server, filled in. Raises `UsageError` as `resource` does."""
-        return await self._ask(
-            server, f"the prompt {name!r}", partial(offers.messages_of, name=name, arguments=arguments or {})
-        )
+        ask = partial(offers.messages_of, name=name, arguments=arguments or {})
+        return await self._ask(server, f"the prompt {name!r}", ask)
 
     async def contents(self, server: str) -> tuple[Sequence[Resource], Sequence[Prompt]]:
         """The resources and prompts that a server lists. Raises `UsageError` as `resource` does."""
