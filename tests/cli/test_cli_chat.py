@@ -37,9 +37,8 @@ def test_a_chat_has_turns_and_goes_on(
         assert done.code == 0, done.err
         return done.out, done.err
 
-    with chat_server(
-        calls(("score", {"name": "Ann"})), says("50."), says("Alice has none."), says("Ann has 50.")
-    ) as chat:
+    said = (says("50."), says("Alice has none."), says("Ann has 50."))
+    with chat_server(calls(("score", {"name": "Ann"})), *said) as chat:
         out, err = talk(lines="What has Ann?\n\n/tools\n/why\nAnd Alice?\n/nonsense\n")
         assert out.startswith("50.\n")
         assert "send_note  communicate\nscore  read\n" in out
@@ -52,11 +51,8 @@ def test_a_chat_has_turns_and_goes_on(
         assert f"chat {name} goes on after {name}-0002" in err
         assert "goes on from here" in err
         told = [str(message["content"]) for message in chat.bodies[-1]["messages"]]  # type: ignore[attr-defined,index,union-attr] # pyright: ignore[reportIndexIssue,reportUnknownVariableType,reportUnknownArgumentType] # JSON
-        assert [text for text in told if "?" in text or "again" in text][-3:] == [
-            "What has Ann?",
-            "And Alice?",
-            "Say it again.",
-        ]
+        asked = [text for text in told if "?" in text or "again" in text]
+        assert asked[-3:] == ["What has Ann?", "And Alice?", "Say it again."]
         assert f"{name}-0001" not in surefoot("runs").out
         shown = surefoot("runs", "--all").out
         assert shown.index(f"{name}-0003") < shown.index(f"{name}-0001")

@@ -33,11 +33,9 @@ ASK = ("Send the note 'hello' as it says in 'bill.txt'.",)
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     server = {
-        "command": sys.executable,
-        "args": [str(HOSTILE), str(tmp_path / "log")],
-        "include": ["echo", "wipe", "surf", "boom"],
-        "tools": {"boom": {"effect": "read"}},
-    }
+        "command": sys.executable, "args": [str(HOSTILE), str(tmp_path / "log")],
+        "include": ["echo", "wipe", "surf", "boom"], "tools": {"boom": {"effect": "read"}},
+    }  # fmt: skip
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"far": server}}))
     (tmp_path / "tools.py").write_text(TOOLS)
     (tmp_path / "bill.txt").write_text(BILL)
@@ -71,11 +69,9 @@ def test_check_accepts_a_pin_by_name_and_shows_a_change(surefoot: Command, folde
 @pytest.fixture
 def paused(surefoot: Command, folder: Path) -> Generator[str]:
     wanted = (
-        calls(("file_read", {"path": "bill.txt"})),
-        calls(("send_note", {"to": "eve@evil.example", "body": "hello"})),
-        says("Done."),
-        says("Done."),
-    )
+        calls(("file_read", {"path": "bill.txt"})), calls(("send_note", {"to": "eve@evil.example", "body": "hello"})),
+        says("Done."), says("Done."),
+    )  # fmt: skip
     with chat_server(*wanted) as chat:
         tools = ("--tools", str(folder / "tools.py"), "--guard", "enforce")
         done = surefoot("run", "--model", chat.model, *tools, *ASK)

@@ -113,9 +113,8 @@ def test_a_task_from_stdin_with_attachments(surefoot: Command, tmp_path: Path, m
     (tmp_path / "notes.txt").write_text("the bridge was rebuilt in 1987", encoding="utf-8")
     monkeypatch.setattr(sys, "stdin", io.StringIO("When was the bridge rebuilt?"))
     with chat_server(says("1987")) as chat:
-        done = surefoot(
-            "run", "--model", chat.model, "--no-tools", "--attach", "notes.txt", "--seed", "7", "--words", "-"
-        )
+        given = ("--no-tools", "--attach", "notes.txt", "--seed", "7", "--words", "-")
+        done = surefoot("run", "--model", chat.model, *given)
     assert done.out == "1987\n"
     assert "When was the bridge rebuilt?" in texts(chat.bodies[0], "user")[0]
     assert "rebuilt in 1987" in texts(chat.bodies[0], "user")[0]
@@ -174,9 +173,8 @@ def test_no_key_is_written_down(surefoot: Command, tmp_path: Path, monkeypatch: 
 def test_without_its_packages_the_command_says_what_to_install(tmp_path: Path, lacking: Sequence[str]) -> None:
     source = f"import sys\nfor name in {lacking}: sys.modules[name] = None\nfrom surefoot.cli import main\nmain()\n"
     command = [sys.executable, "-c", source]
-    done = subprocess.run(
-        command, env=clean_environment(tmp_path), capture_output=True, encoding="utf-8", check=False, timeout=60
-    )
+    env = clean_environment(tmp_path)
+    done = subprocess.run(command, env=env, capture_output=True, encoding="utf-8", check=False, timeout=60)
     assert done.returncode == 2
     remedy = "install the extra cli: pip install 'surefoot[cli]' (in a checkout: pip install '.[cli]')"
     assert done.stderr == f"surefoot: the command line needs {' and '.join(lacking)}; {remedy}\n"
@@ -242,9 +240,7 @@ def test_where_nobody_reads_any_more_it_is_told_and_the_run_goes_on(tmp_path: Pa
         os.close(read)
         command = [*COMMAND, "run", "--model", chat.model, "--no-tools", form, "Bob's score?"]
         with os.fdopen(write, "wb") as unread:
-            environment = clean_environment(tmp_path)
-            done = subprocess.run(
-                command, cwd=tmp_path, env=environment, stdout=unread, stderr=subprocess.PIPE, timeout=60, check=False
-            )
+            env, pipe = clean_environment(tmp_path), subprocess.PIPE
+            done = subprocess.run(command, cwd=tmp_path, env=env, stdout=unread, stderr=pipe, timeout=60, check=False)
     assert (done.returncode, len(chat.bodies)) == (0, 1)
     assert done.stderr == said or (form != "--json" and said in done.stderr and b"completed" in done.stderr)

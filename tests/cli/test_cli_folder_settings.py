@@ -91,10 +91,8 @@ def test_no_file_outside_of_the_folder_is_read(folder: Path, line: str) -> None:
 
 def test_what_is_not_always_taken_is_on_the_page() -> None:
     section = PAGE.split("## What a file that was only found may not say", 1)[1].split("\n## ", 1)[0]
-    names = [
-        (f"`{name}`", row.found) for kind in TABLES.values() for name, row in settings_of(kind).items() if row.in_files
-    ]
-    assert not [name for name, found in names if found != "any" and name not in section]
+    told = [(name, row) for kind in TABLES.values() for name, row in settings_of(kind).items() if row.in_files]
+    assert not [name for name, row in told if row.found != "any" and f"`{name}`" not in section]
     assert all(f"`{name}`" in section for name in FILES)
 
 
@@ -135,9 +133,8 @@ def test_a_fork_and_a_resumed_run_offer_no_option_that_they_refuse(surefoot: Com
 
 
 def test_an_extra_is_named_the_same_way_everywhere() -> None:
-    assert extra_needed("mcp") == (
-        "install the extra mcp: pip install 'surefoot[mcp]' (in a checkout: pip install '.[mcp]')"
-    )
+    remedy = "install the extra mcp: pip install 'surefoot[mcp]' (in a checkout: pip install '.[mcp]')"
+    assert extra_needed("mcp") == remedy
     source = Path(__file__).parents[2] / "src" / "surefoot"
     told = [path for path in source.rglob("*.py") if "pip install 'surefoot" in path.read_text(encoding="utf-8")]
     assert [path.name for path in told] == ["errors.py"]

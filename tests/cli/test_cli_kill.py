@@ -66,9 +66,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def start_run(folder: Path, chat: ChatServer) -> Forked:
-    return start(
-        folder, "run", "--guard", "off", "--model", chat.model, "--tools", "tools.py", "--no-builtin", "Do it."
-    )
+    given = ("--guard", "off", "--model", chat.model, "--tools", "tools.py", "--no-builtin")
+    return start(folder, "run", *given, "Do it.")
 
 
 def broken_off(folder: Path, chat: ChatServer, tool: str, number: signal.Signals) -> tuple[str, int, str]:

@@ -44,11 +44,9 @@ def test_what_streams_by_is_not_told_twice(capsys: pytest.CaptureFixture[str], t
     captured = capsys.readouterr()
     assert captured.out == "It is 42.\n"
     assert lasting(captured.err) == [
-        "run r1 · test:m · no tools",
-        "I look it up.",
-        '  → look(at="all")',
+        "run r1 · test:m · no tools", "I look it up.", '  → look(at="all")',
         "completed · 0 requests · 0 + 0 tokens · 0.0 s · run r1",
-    ]
+    ]  # fmt: skip
 
 
 def test_how_far_a_call_is_goes_away(capsys: pytest.CaptureFixture[str], terminal: Callable[..., None]) -> None:
@@ -118,9 +116,8 @@ def test_of_several_calls_under_way_each_is_named() -> None:
 def test_of_two_models_it_is_said_which_is_asked() -> None:
     speakers = {"thinker": Speaker("test:t"), "actor": Speaker("test:a")}
     started = RunStarted("r1", Task("Look."), speakers, Catalogue(), {}, reasoner="dual")
-    instructed = ModelReplied(
-        1, ModelMessage("assistant"), Parsed(instruction=Instruction("Look it up.")), role="thinker"
-    )
+    parsed = Parsed(instruction=Instruction("Look it up."))
+    instructed = ModelReplied(1, ModelMessage("assistant"), parsed, role="thinker")
     assert under_way(fold((started,))) == "Thinker: thinking"
     assert under_way(fold((started, instructed))) == "Actor: thinking"
 

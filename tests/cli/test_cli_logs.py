@@ -79,9 +79,8 @@ def verdicts(rows: Sequence[Json]) -> list[str]:
 async def test_a_recorded_run_is_judged_as_the_run_itself_would_have_been(surefoot: Command, tmp_path: Path) -> None:
     body, _ = await recorded()
     _, judged = await recorded(GuardConfig(mode="observe"))
-    done = surefoot(
-        "check", "--replay", logs(tmp_path, {"messages": body["messages"], "tools": body["tools"]}), "--json"
-    )
+    run = {"messages": body["messages"], "tools": body["tools"]}
+    done = surefoot("check", "--replay", logs(tmp_path, run), "--json")
     assert done.code == 0, done.err
     watched = [event.grounds.would_be or "allow" for event in judged]
     assert verdicts(done.json_lines) == watched

@@ -117,9 +117,8 @@ def test_which_model_plays_which_role_and_at_which_address(case: Mapping[str, An
         with pytest.raises(UsageError, match=case["refused"]):
             recipe_from(Options(**case["options"]), kept, state)
     else:
-        assert recipe_from(Options(**case["options"]), kept, state).models == {
-            role: Chosen(*one) for role, one in case["models"].items()
-        }
+        wanted = {role: Chosen(*one) for role, one in case["models"].items()}
+        assert recipe_from(Options(**case["options"]), kept, state).models == wanted
 
 
 def test_a_model_that_plays_both_roles_is_there_once() -> None:

@@ -171,11 +171,8 @@ def test_an_unknown_or_unclear_run_is_one_clear_line(surefoot: Command, finished
     unknown = f"surefoot: unknown run 'zz' in {Path(journal).absolute()}; `surefoot runs"
     assert surefoot("show", "zz").err == f"{unknown}` lists its runs; --journal names another\n"
     for command in (
-        ("show", "zz"),
-        ("approve", "zz", "1.0", "--by", "Ada"),
-        ("resume", "zz"),
-        ("fork", "zz", "--at", "1"),
-    ):
+        ("show", "zz"), ("approve", "zz", "1.0", "--by", "Ada"), ("resume", "zz"), ("fork", "zz", "--at", "1"),
+    ):  # fmt: skip
         told = surefoot(*command, "--journal", journal).err
         assert told == f"{unknown} --journal {journal}` lists its runs; --journal names another\n"
     assert surefoot("show", "").code == 2

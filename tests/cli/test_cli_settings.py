@@ -171,9 +171,8 @@ def test_a_run_cannot_write_the_settings_of_the_next(surefoot: Command, tmp_path
     paths = ("surefoot.toml", "deep/Surefoot.TOML", *named[1:])
     wanted: list[tuple[str, Json]] = [("file_write", {"path": path, "text": "x"}) for path in paths]
     with chat_server(401, calls(*wanted), says("done")) as chat:
-        run_id = run_id_in(
-            surefoot("run", "--guard", "off", "--model", chat.model, "--write", *named, "x").err.rpartition("· ")[2]
-        )
+        done = surefoot("run", "--guard", "off", "--model", chat.model, "--write", *named, "x")
+        run_id = run_id_in(done.err.rpartition("· ")[2])
         surefoot("resume", run_id)
         for at in range(len(paths)):  # a path that others obey is asked about, and this one is closed all the same
             surefoot("approve", run_id, f"1.{at}", "--by", "Ada", "--yes")

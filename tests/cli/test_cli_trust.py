@@ -59,9 +59,8 @@ def test_no_tool_writes_what_says_how_a_run_is_made(
     (tmp_path / "link.db").symlink_to("real.db")
     wanted: list[tuple[str, Json]] = [("file_write", {"path": path, "text": "x"}) for path in (*paths, "two.py")]
     with chat_server(calls(*wanted), says("done")) as chat:
-        surefoot(
-            "run", "--guard", "off", "--model", chat.model, "--write", *options, f"Write {', '.join(paths)} and two.py."
-        )
+        task = f"Write {', '.join(paths)} and two.py."
+        surefoot("run", "--guard", "off", "--model", chat.model, "--write", *options, task)
     told = ["closed to tools" in text for text in texts(chat.bodies[1], "tool")]
     assert told == [True] * len(paths) + [False]
     assert (tmp_path / "two.py").read_text() == "x"

@@ -213,10 +213,7 @@ def test_the_table_stays_with_the_last_state(shown: Shown) -> None:
     lines = shown(happened(2))
     assert lines[0].startswith("run r1 · test:scripted")
     steps = [line for line in lines if line.startswith("✓")]
-    assert [line.split()[:5] for line in steps] == [
-        ["✓", "s0", "第0步", "look", "succeeded"],
-        ["✓", "s1", "第1步", "look", "succeeded"],
-    ]
+    assert [line.split()[:5] for line in steps] == [["✓", f"s{n}", f"第{n}步", "look", "succeeded"] for n in (0, 1)]
     assert all(re.search(r"\d\.0 s +seen s\d$", line) for line in steps)
     foot = lines[lines.index(steps[-1]) + 1]
     assert "2 of 2 steps, 100 %" in foot

@@ -85,9 +85,8 @@ async def test_runs_are_found_by_their_search_attributes(temporal_server: Server
     wanted = {one.name: IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD for one in (AGENT, STATUS)}
     wanted[LABELS.name] = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST
     assert not await is_marked(client)
-    await client.operator_service.add_search_attributes(
-        AddSearchAttributesRequest(namespace="default", search_attributes=wanted)
-    )
+    request = AddSearchAttributesRequest(namespace="default", search_attributes=wanted)
+    await client.operator_service.add_search_attributes(request)
     async with asyncio.timeout(PATIENCE_S):
         while not await is_marked(client):  # noqa: ASYNC110
             await asyncio.sleep(0.2)

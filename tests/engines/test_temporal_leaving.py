@@ -243,9 +243,8 @@ async def begun(store: JournalStore, agent: Agent, run_id: str = "r") -> tuple[A
     (claimed,) = await store.claim({"clerk": agent}, 1, 30)
     records, _ = await store.read_recorded(run_id)
     made = Activities(store, {"clerk": agent}, "a test", lambda _: None)
-    return made, Batch(
-        Held(run_id, "clerk", claimed.fence), (), len(records), records[-1].hash, records[-1].at, "written"
-    )
+    held, last = Held(run_id, "clerk", claimed.fence), records[-1]
+    return made, Batch(held, (), len(records), last.hash, last.at, "written")
 
 
 async def test_a_worker_gives_signs_of_life_while_tools_are_made_ready(monkeypatch: pytest.MonkeyPatch) -> None:

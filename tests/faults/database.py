@@ -95,9 +95,8 @@ class Database:
         if is_synchronous:
             self._tell("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
         state = "sync" if is_synchronous else "async"
-        _wait(
-            lambda: self._tell(f"SELECT FROM pg_stat_replication WHERE (state, sync_state) = ('streaming', '{state}')")
-        )
+        streams = f"SELECT FROM pg_stat_replication WHERE (state, sync_state) = ('streaming', '{state}')"
+        _wait(lambda: self._tell(streams))
 
     def suffer(self, harms: Sequence[Harm]) -> None:
         """Let all of that happen, one after the other; to be a process of its own."""
@@ -203,9 +202,8 @@ class Database:
         self._control(data, "-m", "immediate", "-w", "stop")
 
     def _control(self, data: Path, *given: str) -> None:
-        self._embedded.pg_ctl(
-            ["-t", str(_CONTROL_S), *given], pgdata=data, user=self._server.system_user, timeout=_CONTROL_S
-        )
+        command, user = ["-t", str(_CONTROL_S), *given], self._server.system_user
+        self._embedded.pg_ctl(command, pgdata=data, user=user, timeout=_CONTROL_S)
 
     def _serve(self) -> None:
         async def serve() -> None:

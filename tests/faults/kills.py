@@ -50,12 +50,10 @@ WORK_S = 0.01
 TASK = "Send the letters to everybody on the list, then switch the lamp as the list says. Tell me when you are done."
 TURNS: Sequence[Sequence[tuple[str, Mapping[str, str]]]] = (
     (("look", {"q": "list"}), ("look", {"q": "lamp"})),
-    (("send", {"to": "Ada"}), ("send", {"to": "Bob"}), ("send", {"to": "Cy"})),
-    (("set_lamp", {"state": "on"}),),
-    (("set_lamp", {"state": "off"}),),
-    (("set_lamp", {"state": "on"}),),
+    (("send", {"to": "Ada"}), ("send", {"to": "Bob"}), ("send", {"to": "Cy"})), (("set_lamp", {"state": "on"}),),
+    (("set_lamp", {"state": "off"}),), (("set_lamp", {"state": "on"}),),
     (("send", {"to": "Dan"}), ("send", {"to": "Eve"})),
-)
+)  # fmt: skip
 """What the model calls, reply by reply. In a plan, the calls of a turn are steps side by side."""
 
 WRITES = Counter(

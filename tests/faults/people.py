@@ -89,9 +89,8 @@ class Person:
         if not asking:
             return
         run_id = self.chance.choice(asking).run_id
-        questions = [
-            one for one in waiting(await state_of(self.store, run_id)) if habits.settles or not one.is_in_doubt
-        ]
+        asked = waiting(await state_of(self.store, run_id))
+        questions = [one for one in asked if habits.settles or not one.is_in_doubt]
         if not questions:
             return
         call = self.chance.choice(questions)
@@ -102,9 +101,8 @@ class Person:
 
     def _word(self, call: Call, digest: str, by: str) -> Word:
         if call.is_in_doubt:
-            is_made = any(
-                line.get("key") == call.arguments["key"] for line in noted(self.book) if line["what"] == "made"
-            )
+            made = [line.get("key") for line in noted(self.book) if line["what"] == "made"]
+            is_made = call.arguments["key"] in made
             return Settle(call.id, "done" if is_made else "not_done", by, "as it was wanted" if is_made else "", digest)
         if self.chance.random() < self.habits.refuses:
             return Refuse(((call.id, digest),), by, "not this one")

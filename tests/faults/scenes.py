@@ -60,18 +60,13 @@ class Scene:
 
 
 SCENES = {
-    "outage": Scene("server restarted", 20, 2),
-    "stall": Scene("stalled", 60, 3),
-    "slow": Scene("slow", 20, 1),
-    "pooler": Scene("server restarted", 5, 1, server="pooler"),
-    "half-open": Scene("half-open", 20, 1),
+    "outage": Scene("server restarted", 20, 2), "stall": Scene("stalled", 60, 3), "slow": Scene("slow", 20, 1),
+    "pooler": Scene("server restarted", 5, 1, server="pooler"), "half-open": Scene("half-open", 20, 1),
     "failover": Scene("failed over", server="synchronous standby"),
     "failover-async": Scene("failed over", 0.3, 0.3, server="standby", late=20),
-    "disk": Scene("disk full", 20, 2, server="disk"),
-    "disk-sqlite": Scene("disk full", 20, 2, server="file on a disk"),
-    "clocks": Scene(workers=CLOCKS),
-    "clocks-sqlite": Scene(workers=CLOCKS, server="file"),
-}
+    "disk": Scene("disk full", 20, 2, server="disk"), "disk-sqlite": Scene("disk full", 20, 2, server="file on a disk"),
+    "clocks": Scene(workers=CLOCKS), "clocks-sqlite": Scene(workers=CLOCKS, server="file"),
+}  # fmt: skip
 
 
 def played(scene: Scene, folder: Path, *, is_short: bool) -> Verdict | str:

@@ -225,9 +225,8 @@ def play(
     working = partial(begun, _work, journal, folder)
     places = [Place(working, list(faults)) for faults in schedule.workers]
     speaking = partial(begun, speak, journal, folder)
-    people = [
-        speaking(names, replace(schedule.habits, seed=at)) for at, names in enumerate(schedule.people, schedule.seed)
-    ]
+    seeded = enumerate(schedule.people, schedule.seed)
+    people = [speaking(names, replace(schedule.habits, seed=at)) for at, names in seeded]
     others = [("people", one) for one in people]
     if suffer is not None:
         others.append(("harm", begun(_harm, suffer, schedule.harms, folder / "book")))

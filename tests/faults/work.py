@@ -35,9 +35,8 @@ EXPIRES_S = 3.0
 def note(**line: object) -> None:
     """Write a line into the book, in one write, and have it on the disk. Its time is always right."""
     book = os.open(os.environ["FAULTS_BOOK"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(
-        book, json.dumps({**line, "pid": os.getpid(), "at": time.clock_gettime(time.CLOCK_REALTIME)}).encode() + b"\n"
-    )
+    noted = {**line, "pid": os.getpid(), "at": time.clock_gettime(time.CLOCK_REALTIME)}
+    os.write(book, json.dumps(noted).encode() + b"\n")
     os.fsync(book)
     os.close(book)
 

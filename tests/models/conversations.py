@@ -16,11 +16,9 @@ SCORE = ToolSpec(
 )
 TOOLS = Catalogue((SCORE,))
 STEP_SCHEMA = {
-    "type": "object",
-    "properties": {"thought": {"type": "string"}},
-    "required": ["thought"],
+    "type": "object", "properties": {"thought": {"type": "string"}}, "required": ["thought"],
     "additionalProperties": False,
-}
+}  # fmt: skip
 SETTINGS = ModelSettings(temperature=0, max_output_tokens=64, seed=0)
 
 

@@ -40,9 +40,8 @@ def judged(
 ) -> ModelError:
     told = complaint_of(status, raw if isinstance(raw, bytes) else raw.encode(), None, ENDPOINT)
     spoken = WIRES[wire].wire("m")
-    return error_of(
-        told, ENDPOINT, lambda: spoken.refused(told.message, told.code, told.param, dict(sent), traits or {})
-    )
+    about = (told.message, told.code, told.param, dict(sent), traits or {})
+    return error_of(told, ENDPOINT, lambda: spoken.refused(*about))
 
 
 def words(message: str, **fields: object) -> bytes:

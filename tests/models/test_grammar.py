@@ -10,11 +10,8 @@ from surefoot.models.grammar import close, grammar_schema, is_strict
 
 def test_strict_only_where_the_wire_allows_it() -> None:
     closed: dict[str, object] = {
-        "type": "object",
-        "properties": {"a": {}},
-        "required": ["a"],
-        "additionalProperties": False,
-    }
+        "type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False,
+    }  # fmt: skip
     assert is_strict(closed)
     assert not is_strict({"anyOf": [closed]})
     assert not is_strict({**closed, "required": []})

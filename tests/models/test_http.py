@@ -88,13 +88,9 @@ async def test_an_endpoint_that_refuses_each_part_in_turn() -> None:
         await model.aclose()
     assert reply.content == "hi"
     assert learnt == [
-        ("native_tools", "no"),
-        ("temperature", "no"),
-        ("max_tokens_field", "max_completion_tokens"),
-        ("max_tokens_field", "no"),
-        ("seed", "no"),
-        ("stream_usage", "no"),
-    ]
+        ("native_tools", "no"), ("temperature", "no"), ("max_tokens_field", "max_completion_tokens"),
+        ("max_tokens_field", "no"), ("seed", "no"), ("stream_usage", "no"),
+    ]  # fmt: skip
 
 
 @pytest.mark.anyio

@@ -18,9 +18,8 @@ from surefoot.types.errors import ConfigError, ModelError, ModelUnreachable
 pytestmark = pytest.mark.anyio
 
 DATA = bytes(range(256)) * 10
-SMALL = replace(
-    QWEN_CODER, size=len(DATA), sha256=hashlib.sha256(DATA).hexdigest(), file="small.gguf", parts=3, part_bytes=1000
-)
+DIGEST = hashlib.sha256(DATA).hexdigest()
+SMALL = replace(QWEN_CODER, size=len(DATA), sha256=DIGEST, file="small.gguf", parts=3, part_bytes=1000)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 

@@ -43,9 +43,8 @@ def headers(fake: FakeEndpoint) -> dict[str, str]:
 
 
 async def test_headers_and_a_query_go_with_each_request(fake: FakeEndpoint) -> None:
-    model = resolve_model(
-        f"{fake.base_url}#m", headers={"X-Team": "desk", "user-agent": "mine"}, query={"tenant": "a b"}, environment={}
-    )
+    own_headers, query = {"X-Team": "desk", "user-agent": "mine"}, {"tenant": "a b"}
+    model = resolve_model(f"{fake.base_url}#m", headers=own_headers, query=query, environment={})
     assert (await run(model)).answer == "hello"
     assert line(fake) == "POST /v1/chat/completions?tenant=a+b"
     assert (headers(fake)["x-team"], headers(fake)["user-agent"]) == ("desk", "mine")
@@ -58,9 +57,8 @@ async def test_the_query_of_a_base_url_stays_behind_the_path(fake: FakeEndpoint)
 
 
 async def test_a_header_stands_in_the_place_of_a_key(fake: FakeEndpoint) -> None:
-    model = resolve_model(
-        f"{fake.base_url}#m", headers={"authorization": f"Basic {KEY}"}, environment={"SUREFOOT_API_KEY": "another"}
-    )
+    own_headers, environment = {"authorization": f"Basic {KEY}"}, {"SUREFOOT_API_KEY": "another"}
+    model = resolve_model(f"{fake.base_url}#m", headers=own_headers, environment=environment)
     await run(model)
     assert headers(fake)["authorization"] == f"Basic {KEY}"
     assert "another" not in fake.headers[-1]

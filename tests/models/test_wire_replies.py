@@ -69,10 +69,8 @@ def test_what_a_call_carries_is_sent_back_to_its_model_alone() -> None:
     message = reply.message(10, ModelSettings())
     assert (message.usage.input_tokens, message.usage.output_tokens) == (32, 103)  # the total counts what was thought
     history = (ModelMessage("user", "Add."), message, ModelMessage("tool", "1", call_id="c1"))
-    sent = [
-        orjson.loads(one.body(ModelRequest("", history)))["messages"][1]["tool_calls"][0]
-        for one in (wire, OpenAIChat("another"))
-    ]
+    bodies = [orjson.loads(one.body(ModelRequest("", history))) for one in (wire, OpenAIChat("another"))]
+    sent = [body["messages"][1]["tool_calls"][0] for body in bodies]
     assert [one.get("extra_content") for one in sent] == [signed, None]
 
 

@@ -102,12 +102,10 @@ async def test_whole_and_streamed_are_the_same_reply(spoken: Spoken) -> None:
 @pytest.mark.parametrize("how", ["no end", "torn off", "torn inside", "empty", "error"])
 async def test_a_stream_that_breaks_is_asked_for_again(spoken: Spoken, how: str) -> None:
     broken = {
-        "no end": stream((spoken.start,)),
-        "torn off": stream((spoken.start,), end=False, then="close"),
-        "torn inside": stream((spoken.start, spoken.rest[:31])),
-        "empty": stream(()),
+        "no end": stream((spoken.start,)), "torn off": stream((spoken.start,), end=False, then="close"),
+        "torn inside": stream((spoken.start, spoken.rest[:31])), "empty": stream(()),
         "error": stream((spoken.start, spoken.error_event)),
-    }[how]
+    }[how]  # fmt: skip
     assert isinstance(await error_from(spoken, broken, asked=STREAM), ModelUnreachable)
     shown: list[messages.ModelSignal] = []
 
@@ -257,20 +255,16 @@ async def test_an_answer_that_is_no_json_shows_no_part_of_a_key(spoken: Spoken) 
 @pytest.mark.parametrize(
     ("broken", "mended"),
     [
-        ("héllo".encode(), "héllo"),
-        (b"h\xe9llo", "h\ufffdllo"),
-        (b"h\\ud83dllo", "h\ufffdllo"),
-        (b"h\\udc00\\ud83d\\ude00llo", "h\ufffd😀llo"),
-        (b"h\\\\ud83dllo", "h\\ud83dllo"),
+        ("héllo".encode(), "héllo"), (b"h\xe9llo", "h\ufffdllo"), (b"h\\ud83dllo", "h\ufffdllo"),
+        (b"h\\udc00\\ud83d\\ude00llo", "h\ufffd😀llo"), (b"h\\\\ud83dllo", "h\\ud83dllo"),
         (b"h\xff\\ud800llo", "h\ufffd\ufffdllo"),
     ],
     ids=["valid", "bytes", "half", "half and pair", "escaped escape", "both"],
-)
+)  # fmt: skip
 async def test_text_that_is_no_unicode_is_mended_and_marked(spoken: Spoken, broken: bytes, mended: str) -> None:
     whole = orjson.dumps(spoken.whole).replace("héllo".encode(), broken)
-    joined = spoken.stream.replace(b'"h\xc3\xa9"', b'"%b"' % broken.removesuffix(b"llo")).replace(
-        "héllo".encode(), broken
-    )
+    joined = spoken.stream.replace(b'"h\xc3\xa9"', b'"%b"' % broken.removesuffix(b"llo"))
+    joined = joined.replace("héllo".encode(), broken)
     async with endpoint(answer(whole), stream((joined,))) as fake:
         for asked in (ASK, STREAM):
             reply = await send(spoken, fake, asked)
@@ -293,15 +287,12 @@ async def test_arguments_that_are_no_unicode_are_mended_and_marked(spoken: Spoke
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
-        (answer({"error": {"message": "busy"}}, 503), "HTTP 503"),
-        (answer(b"no such page", 404), "HTTP 404"),
-        (answer(b"hello"), "HTTP 200"),
-        (stream((b"data: {}\n\n",)), "HTTP 200"),
-        (stream((b"data: {\n\n",)), "HTTP 200"),
-        (Reply((STREAM_HEAD, chunked(b": hi\n\n")), "close"), "HTTP 200"),
+        (answer({"error": {"message": "busy"}}, 503), "HTTP 503"), (answer(b"no such page", 404), "HTTP 404"),
+        (answer(b"hello"), "HTTP 200"), (stream((b"data: {}\n\n",)), "HTTP 200"),
+        (stream((b"data: {\n\n",)), "HTTP 200"), (Reply((STREAM_HEAD, chunked(b": hi\n\n")), "close"), "HTTP 200"),
         (Reply((b"nonsense\r\n\r\n",), "close"), "no answer"),
     ],
-)
+)  # fmt: skip
 async def test_an_error_names_endpoint_status_attempts_and_time(spoken: Spoken, reply: Reply, told: str) -> None:
     async with endpoint(reply) as fake:
         model = Retried(model_of(spoken, fake))

@@ -54,12 +54,9 @@ def reply(request: ModelRequest) -> Scripted:
     if any(one.role == "tool" for one in request.messages):
         return "It is done."
     asks: tuple[tuple[str, tuple[str, Mapping[str, object]]], ...] = (
-        ("score", ("score", {"name": "Alice"})),
-        ("report", ("report", {})),
-        ("mail", ("send_mail", MAIL)),
-        ("pay", ("pay", {"amount": 5})),
-        ("wait", ("wait_for_ever", {})),
-    )
+        ("score", ("score", {"name": "Alice"})), ("report", ("report", {})), ("mail", ("send_mail", MAIL)),
+        ("pay", ("pay", {"amount": 5})), ("wait", ("wait_for_ever", {})),
+    )  # fmt: skip
     for word, call in asks:
         if word in task:
             return calls(call)

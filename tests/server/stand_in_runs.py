@@ -162,11 +162,9 @@ def why(call: str, text: str, decision: str, rule: str, **more: Any) -> Json:
 _STATUSES = ("completed", "completed", "completed", "failed", "completed_partial", "stopped", "cancelled", "completed")
 _AGENTS = ("research", "ledger", "desk")
 _TASKS = (
-    "Reconcile the ledger of {} with the bank",
-    "Summarise the incident reports of week {}",
-    "检查第 {} 批发票的付款日期",
+    "Reconcile the ledger of {} with the bank", "Summarise the incident reports of week {}", "检查第 {} 批发票的付款日期",
     "Draft a reply to ticket {}",
-)
+)  # fmt: skip
 
 
 def may_fit(n: int, asked: Mapping[str, str]) -> bool:

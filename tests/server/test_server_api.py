@@ -33,14 +33,10 @@ pytestmark = pytest.mark.anyio
 Json = Any
 
 BODIES: Mapping[str, Json] = {
-    "start": {"agent": "helper", "task": "hello"},
-    "fork": {"at": 1},
-    "note": {"text": "and quickly"},
-    "approve": {"digest": "0" * 64},
-    "deny": {"digest": "0" * 64},
-    "settle": {"outcome": "done"},
+    "start": {"agent": "helper", "task": "hello"}, "fork": {"at": 1}, "note": {"text": "and quickly"},
+    "approve": {"digest": "0" * 64}, "deny": {"digest": "0" * 64}, "settle": {"outcome": "done"},
     "sign": {"version": 1, "verdict": "approved"},
-}
+}  # fmt: skip
 """A body that is valid, by the name of the handler; {} where it is not here."""
 QUERIES = {"compare_runs": "?a={run}&b={run}"}
 
@@ -54,13 +50,9 @@ async def store(tmp_path: Path) -> AsyncGenerator[JournalStore]:
 
 def path_of(one: Endpoint, run: str) -> str:
     parts = {
-        "agent": "helper",
-        "run_id": run,
-        "call": "9.9",
-        "response_id": f"resp_{run}",
-        "number": "999",
+        "agent": "helper", "run_id": run, "call": "9.9", "response_id": f"resp_{run}", "number": "999",
         "digest": "0" * 64,
-    }
+    }  # fmt: skip
     return one.path.replace(":path", "").format(**parts) + QUERIES.get(one.handle.__name__, "").format(run=run)
 
 
@@ -146,16 +138,10 @@ async def test_runs_are_listed_in_pages_and_filtered(served: Served) -> None:
     assert [one["run_id"] for one in seen] == runs[::-1]
     assert "Link" not in page.headers
     for query, expected in (
-        ("label=n=1", [runs[3], runs[1]]),
-        ("label=n:0", [runs[4], runs[2], runs[0]]),
-        ("agent=helper", runs[::-1]),
-        ("agent=mailer", []),
-        ("status=completed", runs[::-1]),
-        ("status=failed", []),
-        ("q=hello%203", [runs[3]]),
-        ("waiting=1", []),
-        ("since=0&until=1", []),
-    ):
+        ("label=n=1", [runs[3], runs[1]]), ("label=n:0", [runs[4], runs[2], runs[0]]), ("agent=helper", runs[::-1]),
+        ("agent=mailer", []), ("status=completed", runs[::-1]), ("status=failed", []), ("q=hello%203", [runs[3]]),
+        ("waiting=1", []), ("since=0&until=1", []),
+    ):  # fmt: skip
         found = await served.get(f"/v1/runs?{query}")
         assert [one["run_id"] for one in found["runs"]] == expected, query
     assert (await served.get("/v1/runs", "acme"))["runs"] == []
@@ -207,16 +193,11 @@ def test_what_is_wrong_with_a_request_is_told_by_field_with_its_remedy() -> None
         checked(Start, bad | {"context": {"x": 1}})
     faults: Any = told.value.fields["faults"]
     assert {(one["path"], one["message"]) for one in faults} == {
-        ("agent", "missing; give it"),
-        ("task", "give a string"),
-        ("stream", "give true or false"),
-        ("steps", "give an array"),
-        ("labels", "give an object"),
-        ("limits.max_steps", "give a whole number"),
-        ("limits.max_seconds", "give a number"),
-        ("context", "unknown field 'x'"),
+        ("agent", "missing; give it"), ("task", "give a string"), ("stream", "give true or false"),
+        ("steps", "give an array"), ("labels", "give an object"), ("limits.max_steps", "give a whole number"),
+        ("limits.max_seconds", "give a number"), ("context", "unknown field 'x'"),
         ("no", "unknown field; leave it out"),
-    }
+    }  # fmt: skip
 
 
 async def test_a_start_can_be_followed_at_once(served: Served) -> None:

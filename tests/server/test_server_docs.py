@@ -61,15 +61,6 @@ def test_each_right_and_option_is_on_the_page() -> None:
     for name in ("read", "start", "approve", "cancel", "admin"):
         assert f"| `{name}` |" in text
     for option in (
-        "agents",
-        "tokens",
-        "drive",
-        "origin",
-        "host",
-        "host-name",
-        "proxy",
-        "grace",
-        "max-task",
-        "no-token",
-    ):
+        "agents", "tokens", "drive", "origin", "host", "host-name", "proxy", "grace", "max-task", "no-token",
+    ):  # fmt: skip
         assert f"--{option}" in text, option

@@ -50,12 +50,8 @@ def test_the_page_keeps_its_size() -> None:
     assert sum(lines.values()) <= 2500
     assert not {name: count for name, count in lines.items() if count > 400}
     served = [
-        *MODULES,
-        *STATIC.glob("*.json"),
-        *STATIC.glob("*.html"),
-        *STATIC.glob("*.css"),
-        *STATIC.glob("vendor/*.js"),
-    ]
+        *MODULES, *STATIC.glob("*.json"), *STATIC.glob("*.html"), *STATIC.glob("*.css"), *STATIC.glob("vendor/*.js"),
+    ]  # fmt: skip
     assert sum(path.stat().st_size for path in served) <= 120 * 1024
 
 
@@ -98,9 +94,8 @@ def play() -> Callable[..., None]:
 
     def played(*program: str) -> None:
         env = {**os.environ, "CHROMIUM": chromium, "SUREFOOT_PYTHON": sys.executable}
-        done = subprocess.run(
-            ["node", *program], cwd=BROWSER, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False
-        )
+        node = ["node", *program]
+        done = subprocess.run(node, cwd=BROWSER, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         sys.stdout.write(done.stdout)
 

@@ -98,9 +98,8 @@ class Child:
 
 def anew(*arguments: str, folder: Path) -> subprocess.Popen[str]:
     """The command as a shell starts it, with no more in memory than it loads."""
-    return subprocess.Popen(
-        (*COMMAND, *arguments), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    pipe = subprocess.PIPE
+    return subprocess.Popen((*COMMAND, *arguments), cwd=folder, stdout=pipe, stderr=pipe, text=True)
 
 
 @contextmanager
@@ -218,11 +217,9 @@ def test_tokens_are_made_kept_and_believed(tmp_path: Path) -> None:
         assert server.token == ""
         server.token = secret[0]
         assert server.get("/v1/me") == {
-            "name": "alice",
-            "rights": ["read", "approve"],
-            "tenant": "acme",
+            "name": "alice", "rights": ["read", "approve"], "tenant": "acme",
             "version": server.get("/v1/me")["version"],
-        }
+        }  # fmt: skip
 
 
 @cases("serve_refusals")
@@ -230,14 +227,10 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], told: str
 ) -> None:
     for name, text in (
-        ("agents.json", "{}"),
-        ("bad.py", "agents = [1]"),
-        ("bad.toml", "[agents.helper]\nnonsense = 1\n"),
+        ("agents.json", "{}"), ("bad.py", "agents = [1]"), ("bad.toml", "[agents.helper]\nnonsense = 1\n"),
         ("worse.toml", "[agents.helper]\ntemperature = 'hot'\n"),
-        ("odd.toml", "[agents.\"Not A Name\"]\nmodel = 'openai:gpt-5.1'\n"),
-        ("open.toml", ""),
-        ("empty.toml", ""),
-    ):
+        ("odd.toml", "[agents.\"Not A Name\"]\nmodel = 'openai:gpt-5.1'\n"), ("open.toml", ""), ("empty.toml", ""),
+    ):  # fmt: skip
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o644 if name == "open.toml" else 0o600)
     monkeypatch.chdir(tmp_path)

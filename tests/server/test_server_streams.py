@@ -74,9 +74,8 @@ async def test_a_reader_goes_on_where_it_was_and_sees_what_comes(store: MemoryJo
     assert ids(await served.frames("/v1/runs/one/events?since=12")) == [12, 13, 14]
     assert ids(await served.frames("/v1/runs/one/events?since=99")) == []
     for last in ("x", "-1", "1" * 30, "²"):
-        bad = await served.ask(
-            "GET", "/v1/runs/one/events", headers={"Last-Event-ID": last, "Accept": "text/event-stream"}
-        )
+        headers = {"Last-Event-ID": last, "Accept": "text/event-stream"}
+        bad = await served.ask("GET", "/v1/runs/one/events", headers=headers)
         assert bad.problem == "invalid", last
 
 
@@ -173,10 +172,8 @@ def test_a_reader_of_what_is_said_has_a_place_in_it() -> None:
         live.tell("one", TextDelta("Ali"))
         live.tell("one", TextDelta("ce\u202e"))
         assert wake.is_set()
-        assert told() == [
-            {"type": "reasoning", "step": 1, "text": "hm"},
-            {"type": "text", "step": 1, "text": "Alice\\u202e"},
-        ]
+        words = {"type": "text", "step": 1, "text": "Alice\\u202e"}
+        assert told() == [{"type": "reasoning", "step": 1, "text": "hm"}, words]
         assert told() == []
         live.tell("one", TextDelta(" has"))
         assert told() == [{"type": "text", "step": 1, "text": " has"}]
@@ -185,10 +182,8 @@ def test_a_reader_of_what_is_said_has_a_place_in_it() -> None:
         assert told() == [{"type": "reset", "reason": "it broke off"}, {"type": "text", "step": 1, "text": "Bob"}]
         live.tell("one", CallPreview(0, "send_mail"))
         live.tell("two", Inside("1.0", "one", ToolProgress("1.0", "half", 1, 2)))
-        assert told() == [
-            {"type": "under_way", "name": "send_mail"},
-            {"type": "progress", "call_id": "1.0", "text": "half", "done": 1, "total": 2},
-        ]
+        half = {"type": "progress", "call_id": "1.0", "text": "half", "done": 1, "total": 2}
+        assert told() == [{"type": "under_way", "name": "send_mail"}, half]
         live.tell("one", TextDelta("x" * (KEPT_CHARS + 500)))
         assert [one["type"] for one in told()] == ["gap", "text"]
         live.tell("one", TextDelta("y" * 10))
@@ -199,18 +194,11 @@ async def test_places_for_streams_are_counted() -> None:
     store = MemoryJournal()
     await record(store, "one", [])
     async with serving(store, limits=Limits(streams_a_token=2, streams=3)) as served:
-        open_ones = [
-            await served.client.get(
-                f"{served.url}/v1/runs/one/events",
-                headers={"Authorization": f"Bearer {token_of(who)}", "Accept": "text/event-stream"},
-            )
-            for who in ("all", "all", "reader")
-        ]
-        accepts = {"Accept": "text/event-stream"}
+        path, accepts = "/v1/runs/one/events", {"Accept": "text/event-stream"}
+        tokens = [{"Authorization": f"Bearer {token_of(who)}"} for who in ("all", "all", "reader")]
+        open_ones = [await served.client.get(f"{served.url}{path}", headers=accepts | one) for one in tokens]
         for who in ("all", "reader"):
-            refused = await served.refused(
-                "429 too_many_streams", "GET", "/v1/runs/one/events", who=who, headers=accepts
-            )
+            refused = await served.refused("429 too_many_streams", "GET", path, who=who, headers=accepts)
             assert refused.headers["Retry-After"] == "5"
         assert (await served.ask("GET", "/v1/feed", who="approver")).status == 429
         refused = await served.ask("POST", "/v1/runs", {"agent": "helper", "task": "hello", "stream": True})

@@ -120,9 +120,8 @@ async def test_spans_are_what_the_protocol_takes(store: MemoryJournal, name: str
     (scope,) = resource.scope_spans
     assert (scope.scope.name, scope.schema_url) == ("surefoot", SCHEMA_URL)
     for span, told in zip(spans, scope.spans, strict=True):
-        assert (
-            base64.b64encode(told.trace_id).decode() == span.trace_id
-        )  # JSON of OTLP has hex where protobuf has base64
+        # JSON of OTLP has hex where protobuf has base64
+        assert base64.b64encode(told.trace_id).decode() == span.trace_id
         assert base64.b64encode(told.span_id).decode() == span.span_id
         assert base64.b64encode(told.parent_span_id).decode() == span.parent_id
         assert (told.name, told.kind) == (span.name, {"internal": 1, "client": 3}[span.kind])
@@ -137,12 +136,10 @@ def test_a_golden_journal_gives_the_same_spans_for_ever() -> None:
     spans = spans_of(golden(path))
     assert {span.trace_id for span in spans} == {"a498b3e9c962862eaf1cb6bd75214864"}
     assert [(span.name, span.span_id, span.start_s - AT, (span.end_s or 0) - AT) for span in spans] == [
-        ("invoke_agent", "e2da2db57a900c33", 10, 21),
-        ("chat n", "ce795fa822d18b26", 10, 11),
-        ("execute_tool send", "f46bee8a57855cce", 15, 15),
-        ("chat n", "651eadf030e11512", 17, 18),
+        ("invoke_agent", "e2da2db57a900c33", 10, 21), ("chat n", "ce795fa822d18b26", 10, 11),
+        ("execute_tool send", "f46bee8a57855cce", 15, 15), ("chat n", "651eadf030e11512", 17, 18),
         ("chat n", "99927c8bed3d5296", 19, 20),
-    ]
+    ]  # fmt: skip
     assert spans[0].links == (place_of("golden"),)
     assert spans[2].attributes["surefoot.in_doubt"] is True
     assert not spans[2].failed
@@ -170,9 +167,8 @@ async def test_a_plan_holds_its_steps_and_they_hold_their_calls(store: MemoryJou
     (made,) = named(spans, "plan")
     assert made.attributes["surefoot.plan.version"] == 1
     steps = named(spans, "surefoot.step a")
-    assert [(step.parent_id, step.attributes["surefoot.attempt"]) for step in steps] == [
-        (made.span_id, at) for at in (1, 2, 3)
-    ]
+    found = [(step.parent_id, step.attributes["surefoot.attempt"]) for step in steps]
+    assert found == [(made.span_id, at) for at in (1, 2, 3)]
     assert [step.attributes.get("error.type") for step in steps] == ["parameter", "tool", None]
     assert [by_id[call.parent_id].name for call in named(spans, "execute_tool")] == ["surefoot.step a"] * 3
     proposals = [span.attributes["surefoot.proposal"] for span in named(spans, "chat ")]
@@ -230,14 +226,10 @@ async def test_steps_that_were_given_hold_what_is_done_in_them() -> None:
     by_id = {span.span_id: span for span in spans}
     ways = ["/".join(way_of(span, by_id)) for span in spans]
     assert ways == [
-        "invoke_agent",
-        "invoke_agent/surefoot.step a",
-        "invoke_agent/surefoot.step a/chat scripted",
-        "invoke_agent/surefoot.step a/execute_tool look",
-        "invoke_agent/surefoot.step a/chat scripted",
-        "invoke_agent/surefoot.step b",
-        "invoke_agent/surefoot.step b/execute_tool look",
-    ]
+        "invoke_agent", "invoke_agent/surefoot.step a", "invoke_agent/surefoot.step a/chat scripted",
+        "invoke_agent/surefoot.step a/execute_tool look", "invoke_agent/surefoot.step a/chat scripted",
+        "invoke_agent/surefoot.step b", "invoke_agent/surefoot.step b/execute_tool look",
+    ]  # fmt: skip
     assert [span.failed for span in spans] == [True, False, False, True, False, True, True]
 
 

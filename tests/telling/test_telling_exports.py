@@ -72,9 +72,8 @@ def test_markdown_has_a_heading_for_each_reply_and_a_point_for_each_row(name: st
 def test_json_lines_are_the_records(name: str) -> None:
     lines = "".join(export(corpus()[name], "jsonl", name)).splitlines()
     read = [json.loads(line) for line in lines]
-    assert [(one["run_id"], one["seq"], one["event"]["type"]) for one in read] == [
-        (name, record.seq, record.event.type) for record in corpus()[name]
-    ]
+    written = [(name, record.seq, record.event.type) for record in corpus()[name]]
+    assert [(one["run_id"], one["seq"], one["event"]["type"]) for one in read] == written
 
 
 # ------------------------------------------------------------------ side by side

@@ -16,16 +16,9 @@ from surefoot.types.events import CallJudged, CallStarted, DriverChanged
 from surefoot.types.ports import Recorded
 
 ABOUT = {
-    "a value": "approval",
-    "approval": "approval",
-    "two calls": "approval",
-    "in doubt": "in_doubt",
-    "inside": "approval",
-    "of inside": "approval",
-    "a limit": "limit",
-    "a plan": "plan",
-    "a step": "approval",
-}
+    "a value": "approval", "approval": "approval", "two calls": "approval", "in doubt": "in_doubt",
+    "inside": "approval", "of inside": "approval", "a limit": "limit", "a plan": "plan", "a step": "approval",
+}  # fmt: skip
 
 
 def asked(name: str) -> tuple[Question, ...]:
@@ -73,11 +66,9 @@ def test_a_digest_without_a_gate_is_of_id_tool_and_arguments() -> None:
     same = Call("1.0", "other", "send", {"n": 1, "to": "Ann"})
     assert digest_of_call(call) == digest_of_call(same)
     others = (
-        Call("1.1", "c", "send", {"to": "Ann", "n": 1}),
-        Call("1.0", "c", "post", {"to": "Ann", "n": 1}),
-        Call("1.0", "c", "send", {"to": "Ann", "n": 2}),
-        Call("1.0", "c", "send", {"to": "Ann\ud800", "n": 1}),
-    )
+        Call("1.1", "c", "send", {"to": "Ann", "n": 1}), Call("1.0", "c", "post", {"to": "Ann", "n": 1}),
+        Call("1.0", "c", "send", {"to": "Ann", "n": 2}), Call("1.0", "c", "send", {"to": "Ann\ud800", "n": 1}),
+    )  # fmt: skip
     assert len({digest_of_call(one) for one in (call, *others)}) == 5
 
 

@@ -111,10 +111,8 @@ def test_files_are_named_with_what_they_are_and_where_their_bytes_are() -> None:
     result = ToolResult("[c.png: image/png, 9 bytes]", files=(picture,), size=90_000, blob="b" * 64)
     rows = told(recorded((started, REPLIED, CallStarted("1.0"), CallEnded("1.0", result))))
     opened = {row.kind: row.opens for row in rows if row.opens is not None}
-    assert [(one.name, one.media_type, one.size) for one in opened["word"].files] == [
-        ("a.png", "image/png", 9),
-        ("b.txt", "", 5),
-    ]
+    files = [(one.name, one.media_type, one.size) for one in opened["word"].files]
+    assert files == [("a.png", "image/png", 9), ("b.txt", "", 5)]
     assert (opened["result"].blob, opened["result"].files[0].digest) == ("b" * 64, "d" * 64)
 
 

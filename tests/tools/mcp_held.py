@@ -10,9 +10,8 @@ PNG = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8
 server = MCPServer("held")
 server.add_resource(TextResource(uri="notes://monday", name="monday", text="The ladder is in the shed."))
 server.add_resource(BinaryResource(uri="pictures://dot.png", name="dot", mime_type="image/png", data=PNG))
-server.add_resource(
-    BinaryResource(uri="raw://odd.bin", name="odd", mime_type="application/x-odd", data=b"\x00\x01\xff")
-)
+ODD = BinaryResource(uri="raw://odd.bin", name="odd", mime_type="application/x-odd", data=b"\x00\x01\xff")
+server.add_resource(ODD)
 
 
 @server.prompt()

@@ -250,11 +250,9 @@ def test_what_each_tool_promises_and_asks_for(root: Path) -> None:
         (spec.name, spec.effect, spec.idempotent, spec.parameters.get("required", []), own["path"].get("default"))
         for spec, own in zip(specs, properties, strict=True)
     ] == [
-        ("file_list", "read", True, [], "."),
-        ("file_read", "read", True, ["path"], None),
-        ("file_search", "read", True, ["query"], "."),
-        ("file_write", "write", True, ["path", "text"], None),
-    ]
+        ("file_list", "read", True, [], "."), ("file_read", "read", True, ["path"], None),
+        ("file_search", "read", True, ["query"], "."), ("file_write", "write", True, ["path", "text"], None),
+    ]  # fmt: skip
     assert all(len(spec.description) <= 110 for spec in specs)
     texts = [each["description"] for own in properties for each in own.values()]
     assert all(0 < len(text) <= 70 for text in texts)

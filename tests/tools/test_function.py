@@ -259,11 +259,9 @@ class TestSchemas:
 
         schema = schema_of(take)
         assert schema["$defs"]["Point"] == {
-            "description": "A place.",
-            "type": "object",
-            "properties": {"title": {"type": "string"}, "x": {"type": "integer"}},
-            "required": ["title", "x"],
-        }
+            "description": "A place.", "type": "object",
+            "properties": {"title": {"type": "string"}, "x": {"type": "integer"}}, "required": ["title", "x"],
+        }  # fmt: skip
         assert schema["properties"]["x"]["$ref"] == "#/$defs/Point"
         assert set(schema["$defs"]) == {"Point", "Pair"}
 

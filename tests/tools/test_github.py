@@ -106,9 +106,8 @@ async def test_an_issue_is_told_with_its_first_comments(hub: Hub, call: Call) ->
 
 async def test_a_pull_request_without_comments_is_one_request(hub: Hub, call: Call) -> None:
     result = await call(tools(hub)[1], number="PR #4")
-    assert result.content == (
-        "Pull request acme/logs#4: Fill the log\nState: merged\nAuthor: unknown\nLabels: none\n\n(no text)"
-    )
+    head = "Pull request acme/logs#4: Fill the log\nState: merged\nAuthor: unknown\nLabels: none"
+    assert result.content == f"{head}\n\n(no text)"
     assert hub.paths == ["/repos/acme/logs/pulls/4"]
 
 
@@ -185,9 +184,8 @@ class TestFailures:
 
 class TestTheToken:
     async def test_goes_to_the_base_url_with_each_request(self, hub: Hub, call: Call) -> None:
-        hub.answers["/repos/acme/logs/issues/9"] = web.Response(
-            status=301, headers={"Location": "/repos/acme/logs/issues/3"}
-        )
+        moved = web.Response(status=301, headers={"Location": "/repos/acme/logs/issues/3"})
+        hub.answers["/repos/acme/logs/issues/9"] = moved
         result = await call(tools(hub, token=TOKEN)[0], number="9")
         assert result.source == f"{hub.url}/repos/acme/logs/issues/3", "a moved issue is followed on its server"
         assert [request.headers["Authorization"] for request in hub.asked] == [f"Bearer {TOKEN}"] * 3

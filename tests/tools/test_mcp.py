@@ -89,9 +89,8 @@ async def test_what_a_server_lists_is_made_fit_for_a_model(server: McpServer) ->
     assert len(hidden.description) == 600
     assert hidden.parameters["properties"] == {"text": {"type": "string", "description": "A text."}}
     told = {name: {"type": "string", "description": "\U000e0041" + "x" * 700} for name in ("pattern", "enum", "query")}
-    offered = offer_of(
-        McpServer("s", command="x"), Tool(name="grep", input_schema={"type": "object", "properties": told})
-    )
+    grep = Tool(name="grep", input_schema={"type": "object", "properties": told})
+    offered = offer_of(McpServer("s", command="x"), grep)
     shown: Any = offered.spec.parameters["properties"]
     assert all(len(one["description"]) == 600 for one in shown.values())
     echo = tools["h__echo"].spec
@@ -329,9 +328,8 @@ async def main():
 
 asyncio.run(main())
 """
-    ended = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
+    command = [sys.executable, "-W", "error", "-c", code]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert ended.stderr == ""
     with pytest.raises(ProcessLookupError):
         os.kill(int(ended.stdout), 0)

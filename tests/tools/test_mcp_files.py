@@ -90,10 +90,8 @@ def test_names_are_stable_fit_every_wire_and_no_two_tools_share_one() -> None:
 
 def _doubling(levels: int) -> dict[str, Any]:
     refers = [{"$ref": f"#/$defs/{level + 1}"} for level in range(levels)]
-    return {
-        "$defs": {str(n): {"allOf": [ref, ref]} for n, ref in enumerate(refers)} | {str(levels): {}},
-        "$ref": "#/$defs/0",
-    }
+    defined = {str(n): {"allOf": [ref, ref]} for n, ref in enumerate(refers)} | {str(levels): {}}
+    return {"$defs": defined, "$ref": "#/$defs/0"}
 
 
 @pytest.mark.parametrize(("schema", "value"), [

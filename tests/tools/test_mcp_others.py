@@ -102,9 +102,8 @@ async def test_time() -> None:
     server = McpServer("time", command=sys.executable, args=("-m", "mcp_server_time", "--local-timezone", "UTC"))
     async with McpServers([server]) as servers:
         tools = await tools_of(servers)
-        told = await called(
-            tools["time__convert_time"], source_timezone="Asia/Tokyo", time="12:00", target_timezone="Asia/Shanghai"
-        )
+        zones = {"source_timezone": "Asia/Tokyo", "target_timezone": "Asia/Shanghai"}
+        told = await called(tools["time__convert_time"], time="12:00", **zones)
         assert "11:00:00+08:00" in told.content
         wrong = await called(tools["time__get_current_time"], timezone="Nowhere/At_All")
         assert wrong.kind == "error"

@@ -41,9 +41,8 @@ class TestFetching:
         assert "Cookie" not in site.asked[-1].headers
 
     async def test_failures_are_told(self, fetch: Call) -> None:
-        assert await fetch("/nothing") == ToolResult(
-            "The server answered 404 Not Found.", kind="error", error="parameter:404"
-        )
+        nothing = ToolResult("The server answered 404 Not Found.", kind="error", error="parameter:404")
+        assert await fetch("/nothing") == nothing
         assert (await fetch("/busy")).infrastructure
         told = "The answer is image/png, not text. Only text, such as HTML, JSON or XML, can be fetched."
         assert (await fetch("/png")).content == told

@@ -47,9 +47,8 @@ async def make(server: Server, name: str, steps: int) -> None:
     number = 0
     while run_id:
         history = await client.get_workflow_handle(handle.id, run_id=run_id).fetch_history()
-        (HERE / f"{name}-{number}.json").write_text(
-            json.dumps(history.to_json_dict(), separators=(",", ":")) + "\n", encoding="utf-8"
-        )
+        text = json.dumps(history.to_json_dict(), separators=(",", ":"))
+        (HERE / f"{name}-{number}.json").write_text(f"{text}\n", encoding="utf-8")
         ended, number = history.events[-1], number + 1
         run_id = ended.workflow_execution_continued_as_new_event_attributes.new_execution_run_id
     told.set()

@@ -183,9 +183,8 @@ async def test_a_doubt_is_settled_and_a_plan_is_signed(served: Served) -> None:
     plan, waiting = await served.asks("the scores", "planner", steps=PLAN)
     assert waiting["about"] == "plan"
     place = (await served.get(f"/v1/runs/{plan}"))["events"]
-    signed, _ = await asked(
-        served, answering("r9", {"id": f"{plan}:{place}:plan"}, decision="approved", version=1), "planner"
-    )
+    yes = answering("r9", {"id": f"{plan}:{place}:plan"}, decision="approved", version=1)
+    signed, _ = await asked(served, yes, "planner")
     assert signed.results
     assert signed.state["plan"]["steps"] == [{"id": "one", "title": "", "status": "succeeded", "depends_on": []}]
 
@@ -235,12 +234,8 @@ async def test_words_come_as_they_are_spoken() -> None:
     async with serving(MemoryJournal(), {"speaker": speaker}) as served:
         sent = {"Authorization": f"Bearer {token_of('all')}", "Content-Type": "application/json"}
         stream: list[Json] = []
-        async with (
-            asyncio.timeout(LIMIT_S),
-            served.client.post(
-                f"{served.url}/agui/speaker", data=json.dumps(asking("hello")).encode(), headers=sent
-            ) as response,
-        ):
+        url, data = f"{served.url}/agui/speaker", json.dumps(asking("hello")).encode()
+        async with asyncio.timeout(LIMIT_S), served.client.post(url, data=data, headers=sent) as response:
             async for line in response.content:
                 stream += events_in(line)
                 if stream and stream[-1]["type"] == "TEXT_MESSAGE_CONTENT":

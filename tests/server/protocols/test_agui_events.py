@@ -105,9 +105,8 @@ def test_a_stream_that_goes_on_tells_the_rest_alone(runs: Mapping[str, Sequence[
     whole = Client().see(told(frames_of(), records, 1)).done()
     for at in range(0, len(records), max(1, len(records) // 5)):
         first, frames = frames_of(), frames_of()
-        before = Client().see(
-            [*written(first.begin()), *written(first.add(records[:at])), *written(first.fail("", ""))]
-        )
+        pieces = (first.begin(), first.add(records[:at]), first.fail("", ""))
+        before = Client().see(one for piece in pieces for one in written(piece))
         frames.add(records[:at])
         after = Client().see(told(frames, records[at:], 7)).done()
         assert {**before.calls, **after.calls} == whole.calls
@@ -121,13 +120,10 @@ def test_a_stream_that_goes_on_tells_the_rest_alone(runs: Mapping[str, Sequence[
 def test_what_a_client_has_is_not_told_again(runs: Mapping[str, Sequence[Recorded]], name: str) -> None:
     records = runs[name]
     whole = Client().see(told(frames_of(), records, 1)).done()
+    functions = {key: FunctionCall(name="x", arguments=given) for key, given in whole.calls.items()}
+    called = [ToolCall(id=key, function=one) for key, one in functions.items()]
     has: list[Any] = [
-        AssistantMessage(
-            id="m",
-            tool_calls=[
-                ToolCall(id=key, function=FunctionCall(name="x", arguments=given)) for key, given in whole.calls.items()
-            ],
-        ),
+        AssistantMessage(id="m", tool_calls=called),
         *(AssistantMessage(id=key, content=text) for key, text in whole.texts.items()),
         *(ToolMessage(id=f"{key}:result", tool_call_id=key, content=text) for key, text in whole.results.items()),
     ]

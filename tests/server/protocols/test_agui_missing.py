@@ -17,8 +17,7 @@ async def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "ag_ui.core", None)
     async with serving(MemoryJournal(), agents()) as served:
         said = [{"id": "u", "role": "user", "content": "hello"}]
-        reply = await served.refused(
-            "501 not_installed", "POST", "/agui/helper", {"threadId": "t", "runId": "r", "messages": said}
-        )
+        body = {"threadId": "t", "runId": "r", "messages": said}
+        reply = await served.refused("501 not_installed", "POST", "/agui/helper", body)
         assert "pip install 'surefoot[agui]'" in reply.json["detail"]
         assert (await served.ask("POST", "/v1/runs", {"agent": "helper", "task": "hello"})).status == 202

@@ -30,9 +30,7 @@ TAKES = {"Accept": "application/json, text/event-stream"}
 async def test_an_agent_is_a_tool_and_a_call_of_it_a_run(mode: str, store: MemoryJournal, served: Served) -> None:
     async with client_of(served, mode) as client:
         tools = {one.name: one for one in (await client.list_tools()).tools}
-        assert set(tools) == {
-            "run_helper", "run_mailer", "run_planner", "run_status", "run_answer", "run_cancel"
-        }  # fmt: skip
+        assert set(tools) == RIGHTS["starter"]
         hints = tools["run_helper"].annotations
         assert hints is not None
         assert (hints.destructive_hint, hints.open_world_hint, hints.idempotent_hint) == (True, True, False)
@@ -68,9 +66,8 @@ async def test_a_question_is_answered_by_a_person_elsewhere(mode: str, served: S
         run = result.structured_content["run_id"]
         link = f"{served.url}/runs/{run}"
         assert not result.is_error
-        assert text_of(result) == (
-            f"The run waits for a person's decision: {link}\n\nAsk run_status for run {run} later."
-        )
+        later = f"Ask run_status for run {run} later."
+        assert text_of(result) == f"The run waits for a person's decision: {link}\n\n{later}"
         status = text_of(await client.call_tool("run_status", {"run_id": run}))
         assert status.startswith("paused")
         assert "bob@example.org" in status
@@ -159,12 +156,9 @@ async def test_the_same_door_stands_before_it() -> None:
         assert (await served.ask("POST", "/mcp", CALL, headers=TAKES)).status == 200
         await served.refused("401 unauthorized", "POST", "/mcp", CALL, who="", headers=TAKES)
         await served.refused("403 forbidden", "POST", "/mcp", CALL, who="admin", headers=TAKES)
-        await served.refused(
-            "403 foreign_origin", "POST", "/mcp", CALL, headers={**TAKES, "Origin": "https://evil.example"}
-        )
+        evil, plain = TAKES | {"Origin": "https://evil.example"}, TAKES | {"Content-Type": "text/plain"}
+        await served.refused("403 foreign_origin", "POST", "/mcp", CALL, headers=evil)
         await served.refused("421 wrong_host", "POST", "/mcp", CALL, headers={**TAKES, "Host": "evil.example"})
-        await served.refused(
-            "415 not_json", "POST", "/mcp", data=b"{}", headers={**TAKES, "Content-Type": "text/plain"}
-        )
+        await served.refused("415 not_json", "POST", "/mcp", data=b"{}", headers=plain)
         await served.refused("413 too_large", "POST", "/mcp", data=b" " * 1_001, headers=TAKES)
         assert (await served.ask("GET", "/mcp", headers=TAKES)).status == 405

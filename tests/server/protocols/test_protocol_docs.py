@@ -32,11 +32,9 @@ PYTHON = {one.split()[1].rstrip(":"): one for one in re.findall(r"```python\n(.*
 async def said(command: Sequence[str], served: Served, folder: Path, given: str = "") -> str:
     """What a command says, which has to end well."""
     env = {
-        **os.environ,
-        "NO_PROXY": "*",
-        "TOKEN": token_of("all"),
+        **os.environ, "NO_PROXY": "*", "TOKEN": token_of("all"),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
+    }  # fmt: skip
     text = [one.replace("http://127.0.0.1:7319", served.url) for one in command]
     process = await asyncio.create_subprocess_exec(*text, env=env, cwd=folder, stdin=PIPE, stdout=PIPE)
     async with asyncio.timeout(4 * LIMIT_S):  # it loads a client
