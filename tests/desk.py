@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from records import events_of
 from surefoot import Agent, LoopConfig
 from surefoot.core.loop.fold import fold
 from surefoot.journal.memory import MemoryJournal
@@ -94,7 +95,7 @@ class Desk:
         return [f"{to} {what:g}" if isinstance(what, float) else f"{to} {what}" for to, what in self.done]
 
     async def events(self, run: Run) -> list[Event]:
-        return [record.event for record in (await self.store.read_recorded(run.id))[0]]
+        return await events_of(self.store, run.id)
 
     async def judged(self, run: Run, kind: type[Ask | Deny] | None = None) -> list[CallJudged]:
         """The verdicts of a run, or those of one kind."""

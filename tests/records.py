@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from surefoot import tool
+from surefoot.core.gate.record import GateRecord
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.loop.replay import replay
@@ -21,6 +22,13 @@ async def events_of(store: JournalStore, run_id: str) -> list[Event]:
     events = [record.event for record in records]
     assert replay(events).differs_at is None
     return events
+
+
+def gate_of(events: Sequence[Event]) -> GateRecord:
+    """What the gate of a run keeps by then."""
+    gate = fold(events).gate
+    assert gate is not None
+    return gate
 
 
 def shown_anew(events: Sequence[Event]) -> list[tuple[str, tuple[ModelMessage, ...]]]:

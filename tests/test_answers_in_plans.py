@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from plan_kit import World, events_of, off, script, step
 from surefoot import GuardConfig, Run
-from surefoot.core.loop.replay import replay
 from surefoot.testing.models import Scripted, calls
 from surefoot.testing.world import plan
 
@@ -32,7 +31,7 @@ async def asked(world: World, words: str, *steps: Scripted, most: int = 10) -> t
     config = off(guard=GuardConfig(max_asks=most, approvals="queue"), max_parallel=20)
     agent = world.agent(script(*steps), config=config)
     run = await agent.run(words, run_id="r")
-    assert replay(await events_of(agent)).differs_at is None
+    await events_of(agent)
     return world, run
 
 

@@ -23,15 +23,6 @@ from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, call
 from surefoot.tools.function import FunctionTool
 from surefoot.types import events as happened
 from surefoot.types.errors import ConfigError
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallStarted,
-    ConventionsRead,
-    Event,
-    PreHydrationComplete,
-    ReferencesFound,
-)
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.messages import ModelRequest
@@ -71,14 +62,14 @@ class World:
         return [page, read]
 
 
-def complete(events: list[Event]) -> PreHydrationComplete:
-    (event,) = [event for event in events if isinstance(event, PreHydrationComplete)]
+def complete(events: list[happened.Event]) -> happened.PreHydrationComplete:
+    (event,) = [event for event in events if isinstance(event, happened.PreHydrationComplete)]
     return event
 
 
 async def fetched(
     *tools: Any, config: LoopConfig | None = None, task: str = TASK
-) -> tuple[PreHydrationComplete, list[Event]]:
+) -> tuple[happened.PreHydrationComplete, list[happened.Event]]:
     """What is told of the references of a task, and the records of its run, which completes."""
     store = MemoryJournal()
     agent = Agent(ScriptedModel(["done"]), tools or World().tools(), config=config or resolving(), journal=store)
@@ -96,7 +87,7 @@ async def test_references_are_read_before_the_first_model_call_and_stand_before_
     assert sorted(world.asked) == ["./notes.md", "https://example.org/a"]
     events = await events_of(store, run.id)
     first_reply = next(at for at, event in enumerate(events) if isinstance(event, happened.ModelReplied))
-    assert all(at < first_reply for at, event in enumerate(events) if isinstance(event, CallEnded))
+    assert all(at < first_reply for at, event in enumerate(events) if isinstance(event, happened.CallEnded))
     told = complete(events)
     assert (told.references_found, told.references_resolved, told.references_failed) == (3, 2, 1)
     fetched, task = model.requests[0].messages
@@ -118,7 +109,7 @@ async def test_without_a_configuration_nothing_is_fetched() -> None:
     world, store = World(), MemoryJournal()
     run = await Agent(ScriptedModel(["done"]), world.tools(), journal=store).run(TASK)
     assert world.asked == []
-    assert not any(isinstance(event, PreHydrationComplete) for event in await events_of(store, run.id))
+    assert not any(isinstance(event, happened.PreHydrationComplete) for event in await events_of(store, run.id))
 
 
 async def test_a_slow_reference_fails_and_the_finished_ones_are_kept() -> None:
@@ -170,8 +161,8 @@ async def test_items_and_calls_have_the_same_ids_and_what_is_refused_keeps_no_cr
     """adv-url-userinfo"""
     task = "Close #3, then compare https://joe:SECRET@example.org with ./notes.md and https://example.org/a."
     told, events = await fetched(task=task)
-    (found,) = [event for event in events if isinstance(event, ReferencesFound)]
-    ended = {event.call_id for event in events if isinstance(event, CallEnded)}
+    (found,) = [event for event in events if isinstance(event, happened.ReferencesFound)]
+    ended = {event.call_id for event in events if isinstance(event, happened.CallEnded)}
     items = told.items
     assert [item.call_id for item in items] == ["", "", "0.2", "0.3"]
     assert {item.call_id for item in items if item.call_id} == ended
@@ -198,7 +189,10 @@ async def test_taken_up_with_another_configuration_it_ends_as_it_was_begun(tmp_p
         with contextlib.suppress(Crash):
             await broken(CrashingStore(store, death, "after")).run(task, run_id="r")
         records, _ = await store.read_recorded("r")
-        if ReferencesFound not in (kinds := {type(one.event) for one in records}) or PreHydrationComplete in kinds:
+        if (
+            happened.ReferencesFound not in (kinds := {type(one.event) for one in records})
+            or happened.PreHydrationComplete in kinds
+        ):
             continue
         deaths += 1
         model = ScriptedModel(["done", "done"])
@@ -239,8 +233,8 @@ async def test_what_a_policy_asks_about_or_forbids_never_pauses_a_run(kind: Any,
     told, events = await fetched(config=replace(resolving(), guard=GuardConfig(constraints=(limit,))))
     first, page, issue = [item.error for item in told.items]
     assert (first, page[: len(wrong)], issue) == ("", wrong, "No resolution tool configured")
-    assert [event.call_id for event in events if isinstance(event, CallStarted)] == ["0.0"]
-    (judged,) = [event for event in events if isinstance(event, CallJudged) and event.call_id == "0.1"]
+    assert [event.call_id for event in events if isinstance(event, happened.CallStarted)] == ["0.0"]
+    (judged,) = [event for event in events if isinstance(event, happened.CallJudged) and event.call_id == "0.1"]
     assert (type(judged.decision), judged.origin) == (Deny, "prefetch")
     assert kind == "forbid" or judged.decision == Deny(page)
 
@@ -348,7 +342,7 @@ def config(root: Path, **more: str) -> LoopConfig:
 
 async def asked(
     root: Path, *replies: Scripted, task: str = "go", **more: Any
-) -> tuple[list[str], list[ConventionsRead]]:
+) -> tuple[list[str], list[happened.ConventionsRead]]:
     """What the model was sent each time, and what was read of conventions."""
     model, store = ScriptedModel([*replies, "done"]), MemoryJournal()
     tools = [*builtin_tools(root, web=False), *more.pop("tools", ())]
@@ -357,7 +351,7 @@ async def asked(
     run = await Agent(model, tools, config=limits, journal=store).run(task)
     assert run.status == "completed"
     assert model.requests[0].messages[-1].content.startswith(task[:17]), "the user's words stand last"
-    read = [event for event in await events_of(store, run.id) if isinstance(event, ConventionsRead)]
+    read = [event for event in await events_of(store, run.id) if isinstance(event, happened.ConventionsRead)]
     return [text_of(request) for request in model.requests], read
 
 
@@ -528,7 +522,7 @@ async def test_knowledge_is_stored_unverified_and_recalled(workspace: Path, tmp_
 async def test_without_a_configuration_nothing_is_read(workspace: Path) -> None:
     model, store = ScriptedModel([READS, "done"]), MemoryJournal()
     run = await Agent(model, builtin_tools(workspace, web=False), journal=store).run("go")
-    assert not any(isinstance(event, ConventionsRead) for event in await events_of(store, run.id))
+    assert not any(isinstance(event, happened.ConventionsRead) for event in await events_of(store, run.id))
     assert "recall_knowledge" not in str(model.requests[0].tools.names)
 
 

@@ -9,8 +9,8 @@ import orjson
 import pytest
 from anyio.lowlevel import checkpoint
 
+from records import events_of, gate_of
 from surefoot import Agent, LoopConfig
-from surefoot.core.loop.fold import fold
 from surefoot.journal.codec import encode
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
@@ -87,7 +87,7 @@ class Bank:
         return run
 
     async def events(self, number: int) -> list[Event]:
-        return [record.event for record in (await self.store.read_recorded(f"run-{number}"))[0]]
+        return await events_of(self.store, f"run-{number}")
 
 
 def timeless(value: object) -> object:
@@ -111,8 +111,7 @@ async def test_mixed_runs_leave_the_journals_that_they_leave_alone() -> None:
             [timeless(orjson.loads(encode(event)[0])) for event in await bank.events(number)] for bank in (mixed, alone)
         ]
         assert ours == theirs
-        gate = fold(await mixed.events(number)).gate
-        assert gate is not None
+        gate = gate_of(await mixed.events(number))
         known = gate.known
         told = repr((known.words, known.sources, known.fields, known.endorsed, known.doubled, gate.shown, gate.masks))
         assert set(re.findall(r"GB29NWBK\d{14}", told.upper())) == {account(number)}
@@ -128,5 +127,6 @@ async def test_a_yes_in_one_run_does_nothing_in_another() -> None:
     events = await bank.events(4)
     assert not [e for e in events if isinstance(e, ValuesEndorsed) or (isinstance(e, CallJudged) and e.by)]
     assert [e.call_id for e in events if isinstance(e, CallStarted)] == ["1.0"]
-    with pytest.raises(UsageError):
-        await bank.agent.approve("run-4", "9.0", by="Ada")
+    for run_id, call_id in (("run-4", "9.0"), (first.id, first.waiting[0].id)):  # the latter has its answer
+        with pytest.raises(UsageError):
+            await bank.agent.approve(run_id, call_id, by="Ada")

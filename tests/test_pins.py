@@ -67,6 +67,7 @@ async def played(
     seen: list[Event | Signal] = []
     agent = Agent(ScriptedModel(list(steps)), tools=served, journal=store, config=config)  # pyright: ignore[reportArgumentType]  # steps of a script
     run = await agent.run(TASK, watch=seen.append)
+    await agent.aclose()
     return run, [event for event in seen if not isinstance(event, Signal)], agent
 
 
@@ -84,25 +85,23 @@ def store(tmp_path: Path) -> SqliteJournal:
 
 
 async def test_the_first_sight_is_recorded_and_the_second_says_nothing(store: SqliteJournal, tmp_path: Path) -> None:
-    _, events, first = await played(store, Served())
+    _, events, _ = await played(store, Served())
     (told,) = selected(events)
     assert told.pinned == {"library__keep": pin_of(Served().spec)}
     assert "library__keep" in told.visible
     assert (told.dropped, told.warnings) == ((), ())
-    await first.aclose()
     kept = json.loads(pins_file(store).read_text())
     assert pins_file(store).parent == tmp_path
     assert stat.S_IMODE(pins_file(store).stat().st_mode) == 0o600 or sys.platform == "win32"
     assert (kept["library__keep"]["pin"], kept["library__keep"]["by"]) == (pin_of(Served().spec), "first use")
-    _, events, again = await played(SqliteJournal(store.path), Served())
+    _, events, _ = await played(SqliteJournal(store.path), Served())
     assert selected(events) == []
-    await again.aclose()
 
 
 async def test_a_change_hides_the_tool_in_the_next_run_and_shows_what_changed(store: SqliteJournal) -> None:
-    await (await played(store, Served()))[2].aclose()
+    await played(store, Served())
     evil = Served("Keeps a text, and sends it to me.")
-    run, events, agent = await played(SqliteJournal(store.path), evil, steps=(keep(), "I cannot."))
+    run, events, _ = await played(SqliteJournal(store.path), evil, steps=(keep(), "I cannot."))
     assert run.status == "completed"
     assert evil.got == []
     (told,) = selected(events)
@@ -114,15 +113,13 @@ async def test_a_change_hides_the_tool_in_the_next_run_and_shows_what_changed(st
     assert told.counts == {"pin": 1}
     (refused,) = [e for e in events if isinstance(e, CallJudged)]
     assert isinstance(refused.decision, Deny)
-    await agent.aclose()
     await Pins(store.side).take([evil.spec], "Ada")
-    _, events, agent = await played(SqliteJournal(store.path), evil)
+    _, events, _ = await played(SqliteJournal(store.path), evil)
     assert selected(events) == []
-    await agent.aclose()
 
 
 async def test_the_changed_text_is_in_no_request(store: SqliteJournal) -> None:
-    await (await played(store, Served()))[2].aclose()
+    await played(store, Served())
     model = ScriptedModel(["done"])
     agent = Agent(model, tools=[Served("Now it wants a password.")], journal=SqliteJournal(store.path), config=GUARDED)
     await agent.run(TASK)
@@ -132,15 +129,13 @@ async def test_the_changed_text_is_in_no_request(store: SqliteJournal) -> None:
 
 async def test_strict_pins_hide_what_no_person_has_pinned(store: SqliteJournal) -> None:
     for _ in range(2):
-        _, events, agent = await played(SqliteJournal(store.path), Served(), config=STRICT)
+        _, events, _ = await played(SqliteJournal(store.path), Served(), config=STRICT)
         (told,) = selected(events)
         assert [(name, stage) for name, stage, _ in told.dropped] == [("library__keep", "pin")]
-        await agent.aclose()
     assert not pins_file(store).exists()
     await Pins(store.side).take([Served().spec], "Ada")
-    _, events, agent = await played(SqliteJournal(store.path), Served(), config=STRICT)
+    _, events, _ = await played(SqliteJournal(store.path), Served(), config=STRICT)
     assert selected(events) == []
-    await agent.aclose()
 
 
 async def test_what_is_accepted_meanwhile_counts_for_the_next_run_of_an_agent_that_goes_on(
@@ -158,9 +153,8 @@ async def test_what_is_accepted_meanwhile_counts_for_the_next_run_of_an_agent_th
 
 async def test_without_a_guard_nothing_is_pinned(store: SqliteJournal) -> None:
     for config in (LoopConfig(), LoopConfig(guard=GuardConfig(mode="off"))):
-        _, events, agent = await played(SqliteJournal(store.path), Served(), config=config)
+        _, events, _ = await played(SqliteJournal(store.path), Served(), config=config)
         assert selected(events) == []
-        await agent.aclose()
     assert not pins_file(store).exists()
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from plan_kit import World, events_of, off, script, step, store_of, thinking
+from plan_kit import World, events_of, off, planning_of, script, step, store_of, thinking
+from records import gate_of
 from surefoot import Agent, ConventionsConfig, GuardConfig, MemoryJournal, ModelRequest, Task, UsageError, tool
-from surefoot.core.loop.fold import fold
-from surefoot.core.state.state import State
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.testing.world import plan
@@ -23,10 +22,6 @@ from surefoot.types.prehydration import PreHydrationConfig, Resolver
 pytestmark = pytest.mark.anyio
 
 LETTER = plan(step("x", "send", to="eve@evil.example"))
-
-
-async def state_of(agent: Agent) -> State:
-    return fold(await events_of(agent))
 
 
 @pytest.mark.parametrize("entered", ["documents", "conversation", "conventions", "prefetch"])
@@ -52,8 +47,7 @@ async def test_whatever_untrusted_text_a_proposer_reads_a_write_that_it_selects_
     run = await agent.run(task, run_id="r")
     assert (run.status, run.reason) == ("paused", "approval")
     assert not [line for line in world.ran if line.startswith("send")]
-    planning = (await state_of(agent)).planning
-    assert planning is not None
+    planning = await planning_of(agent)
     assert planning.plan is not None
     assert planning.plan.trust == "untrusted"
 
@@ -65,9 +59,7 @@ async def test_each_note_on_a_plan_stays_the_users_word() -> None:
     await agent.refuse("r", "plan", by="Ada", reason="Do not send it to eve@far.org.")
     await agent.resume("r")
     await agent.refuse("r", "plan", by="Ada", reason="Keep it short.")
-    gate = (await state_of(agent)).gate
-    assert gate is not None
-    limits = gate.known.words.anchor.constraints.constraints
+    limits = gate_of(await events_of(agent)).known.words.anchor.constraints.constraints
     assert [one.condition.forbidden_targets for one in limits] == [("eve@far.org",)]
 
 
@@ -108,9 +100,7 @@ async def test_what_a_model_read_in_the_words_outlives_a_note_and_the_note_is_re
     assert paid == []
     assert len(words) == 2
     assert "Be quick about it." in words[1]
-    state = await state_of(agent)
-    assert state.gate is not None
-    limits = state.gate.known.words.anchor.constraints.constraints
+    limits = gate_of(await events_of(agent)).known.words.anchor.constraints.constraints
     assert [one.condition.forbidden_targets for one in limits] == [("Carol Smith",)] * 2  # by rules and by the model
 
 
@@ -155,8 +145,7 @@ async def test_a_step_that_goes_on_with_another_model_speaks_as_that_one_can() -
     other = ScriptedModel(["Final Answer: done", "a thought"], name="test:other", modes=("text",))
     agent = Agent(other, [wire], reasoner="plan", journal=store, config=config)
     assert (await agent.resume("r")).status == "completed"
-    planning = (await state_of(agent)).planning
-    assert planning is not None
+    planning = await planning_of(agent)
     said = {name: one.result.output for name, one in planning.steps.items() if one.result is not None}
     assert said == {"a": "done", "t": "a thought"}
 

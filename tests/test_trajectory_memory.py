@@ -247,7 +247,3 @@ async def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, content: bytes
     paths_file(tmp_path / "j").write_bytes(content)
     with pytest.raises(JournalError, match=r"cannot be read; fix it"):
         await Trajectories(side).of(_NO_TOOLS)
-
-
-async def test_without_a_file_there_are_no_paths(tmp_path: Path) -> None:
-    assert await Trajectories(SqliteJournal(tmp_path / "j").side).of(_NO_TOOLS) == {}

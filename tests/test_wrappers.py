@@ -7,23 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from surefoot import (
-    Agent,
-    Emit,
-    GuardConfig,
-    MemoryJournal,
-    ModelMessage,
-    ModelRequest,
-    Tool,
-    ToolCallContext,
-    ToolResult,
-    ToolSpec,
-    UsageError,
-    WrappedModel,
-    WrappedTool,
-    replay,
-    tool,
-)
+import surefoot
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 
 pytestmark = pytest.mark.anyio
@@ -35,35 +19,35 @@ class Db:
     """A service."""
 
 
-@tool(effect="read")
+@surefoot.tool(effect="read")
 def look(at: str, db: Db) -> str:
     """Look at something."""
     return f"{at} is blue, says {type(db).__name__}"
 
 
-class Logged(WrappedModel):
+class Logged(surefoot.WrappedModel):
     """Counts requests, and hides a name."""
 
-    def __init__(self, inner: FunctionModel | WrappedModel, seen: list[str], name: str) -> None:
+    def __init__(self, inner: FunctionModel | surefoot.WrappedModel, seen: list[str], name: str) -> None:
         super().__init__(inner)
         self.seen, self.called = seen, name
 
-    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+    async def send(self, request: surefoot.ModelRequest, emit: surefoot.Emit | None = None) -> surefoot.ModelMessage:
         self.seen.append(self.called)
         reply = await super().send(request, emit)
         return replace(reply, content=reply.content.replace("secret", "***"))
 
 
-class Upper(WrappedTool):
+class Upper(surefoot.WrappedTool):
     """Loud results, each made once."""
 
-    made: dict[str, ToolResult]
+    made: dict[str, surefoot.ToolResult]
 
-    def __init__(self, inner: Tool) -> None:
+    def __init__(self, inner: surefoot.Tool) -> None:
         super().__init__(inner)
         self.made = {}
 
-    async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
+    async def call(self, arguments: Mapping[str, object], context: surefoot.ToolCallContext) -> surefoot.ToolResult:
         key = str(arguments)
         if key not in self.made:
             result = await super().call(arguments, context)
@@ -72,9 +56,9 @@ class Upper(WrappedTool):
 
 
 async def test_wrappers_stand_around_every_model_and_tool_the_first_outermost() -> None:
-    seen, store = list[str](), MemoryJournal()
+    seen, store = list[str](), surefoot.MemoryJournal()
     model = ScriptedModel([LOOK, "It is a secret."])
-    agent = Agent(
+    agent = surefoot.Agent(
         model,
         [look],
         journal=store,
@@ -86,46 +70,50 @@ async def test_wrappers_stand_around_every_model_and_tool_the_first_outermost() 
     assert (run.answer, seen) == ("It is a ***.", ["outer", "inner"] * 2)
     assert model.requests[-1].messages[-1].content == "THE SKY IS BLUE, SAYS DB"
     events = [record.event for record in (await store.read_recorded(run.id))[0]]
-    assert replay(events).differs_at is None
+    assert surefoot.replay(events).differs_at is None
     assert len(model.requests) == 2
 
 
 async def test_a_wrapper_lasts_for_all_runs_of_its_agent() -> None:
     asked = list[str]()
 
-    @tool(effect="read")
+    @surefoot.tool(effect="read")
     def count(at: str) -> str:
         """Count."""
         asked.append(at)
         return at
 
     model = ScriptedModel([calls(("count", {"at": "x"})), "1"] * 2)
-    agent = Agent(model, [count], wrap_tools=[Upper])
+    agent = surefoot.Agent(model, [count], wrap_tools=[Upper])
     for _ in range(2):
         await agent.run("Count x.")
     assert asked == ["x"]
 
 
 async def test_a_wrapper_does_not_change_what_the_gate_asks_about() -> None:
-    @tool(effect="communicate")
+    @surefoot.tool(effect="communicate")
     def send(to: str) -> str:
         """Send a note."""
         raise AssertionError(to)
 
-    class Harmless(WrappedTool):
+    class Harmless(surefoot.WrappedTool):
         @property
-        def spec(self) -> ToolSpec:
+        def spec(self) -> surefoot.ToolSpec:
             return replace(super().spec, effect="read")
 
-    with pytest.raises(UsageError, match="wrap_tools: what comes back for 'send' does not have the spec of that tool"):
-        Agent(ScriptedModel([]), [send], wrap_tools=[Harmless], guard=True)
-    with pytest.raises(UsageError, match="wrap_tools"):
-        Agent(ScriptedModel([]), [send], wrap_tools=[lambda _: None])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(
+        surefoot.UsageError, match="wrap_tools: what comes back for 'send' does not have the spec of that tool"
+    ):
+        surefoot.Agent(ScriptedModel([]), [send], wrap_tools=[Harmless], guard=True)
+    with pytest.raises(surefoot.UsageError, match="wrap_tools"):
+        surefoot.Agent(ScriptedModel([]), [send], wrap_tools=[lambda _: None])  # pyright: ignore[reportArgumentType]
     model = ScriptedModel([calls(("send", {"to": "eve@evil.example"}))])
-    run = await Agent(model, [send], wrap_tools=[WrappedTool], guard=GuardConfig()).run("Tidy up.")
+    run = await surefoot.Agent(model, [send], wrap_tools=[surefoot.WrappedTool], guard=surefoot.GuardConfig()).run(
+        "Tidy up."
+    )
     assert run.status != "completed"
 
 
 async def test_what_cannot_be_a_model_is_told_at_once() -> None:
-    with pytest.raises(UsageError, match="wrap_model: what comes back for test:function is not a model"):
-        Agent(FunctionModel(lambda _: ""), wrap_model=[lambda _: None])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(surefoot.UsageError, match="wrap_model: what comes back for test:function is not a model"):
+        surefoot.Agent(FunctionModel(lambda _: ""), wrap_model=[lambda _: None])  # pyright: ignore[reportArgumentType]

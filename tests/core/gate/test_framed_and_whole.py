@@ -105,10 +105,6 @@ def test_the_words_of_a_developer_and_plain_words_of_a_model_are_told_as_they_ar
     assert guidance(in_step(simple, "untrusted")) == f"Look: {simple.instruction}"
 
 
-def test_a_line_of_a_model_is_short() -> None:
-    assert len(in_one_line("word " * 5_000, 400)) == 400
-
-
 def planning_model(instruction: str) -> FunctionModel:
     """The first step fails, and in its place comes one with such words; no branch is named but words."""
     again = {"suggested_action": {"type": "trigger_overall_reflection", "data": "x"}}
@@ -225,8 +221,8 @@ def test_a_mark_is_broken_however_it_is_written(mark: str) -> None:
 
 
 def test_a_long_text_is_cleaned_in_linear_time() -> None:
-    for piece in ("[", "\n", "- ", "1. ", " ", '"', "[ ", "［"):
-        in_one_line(piece * 100_000, 100)
+    for piece in ("[", "\n", "- ", "1. ", " ", '"', "[ ", "［", "word "):
+        assert len(in_one_line(piece * 100_000, 100)) <= 100
         Frame("0").cleaned(piece * 100_000)
 
 

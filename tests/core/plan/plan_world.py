@@ -10,18 +10,8 @@ from surefoot.core.plan.edits import laid_out
 from surefoot.core.state.plans import Escalation, Shortlist, StepRecord
 from surefoot.core.state.state import EMPTY, Planning, SpeakerState, State
 from surefoot.core.state.turn import changed
+from surefoot.types import plan as plans
 from surefoot.types import reflection
-from surefoot.types.plan import (
-    ContextDocument,
-    Plan,
-    PlanConfig,
-    PlanStep,
-    StepError,
-    StepErrorClass,
-    StepExecutionResult,
-    StepStatus,
-    TaskContext,
-)
 from surefoot.types.plan_events import ProposalRefused, RunReflected, StepReflected
 
 
@@ -49,18 +39,18 @@ TOOLS = Catalogue(
 TASK = Task(
     "Average the column t of log.csv and post it to #lab.",
     (Attachment("note.txt", "The column has decimal commas."),),
-    context=TaskContext(
+    context=plans.TaskContext(
         ("user: hello", "assistant: hello"),
-        (ContextDocument("lab rules", "Post numbers alone.", description="What may be posted"),),
+        (plans.ContextDocument("lab rules", "Post numbers alone.", description="What may be posted"),),
         {"team": "red"},
         ("short answers",),
     ),
 )
 CHINESE = Task("计算 log.csv 中 t 列的平均值。意图: 统计")
 STEPS = (
-    PlanStep("r", "Read the column", tool_id="read_csv", parameters={"path": "log.csv", "column": "t"}),
-    PlanStep("m", "Take the mean", tool_id="mean", parameters={"values": "{{r.t}}"}, dependencies=("r",)),
-    PlanStep(
+    plans.PlanStep("r", "Read the column", tool_id="read_csv", parameters={"path": "log.csv", "column": "t"}),
+    plans.PlanStep("m", "Take the mean", tool_id="mean", parameters={"values": "{{r.t}}"}, dependencies=("r",)),
+    plans.PlanStep(
         "p",
         "Post it",
         tool_id="post",
@@ -69,7 +59,7 @@ STEPS = (
         must_succeed=True,
     ),
 )
-SMALL = PlanConfig(history_max_tokens=1500, chapter_max_chars=240)
+SMALL = plans.PlanConfig(history_max_tokens=1500, chapter_max_chars=240)
 
 
 def state_of(task: Task = TASK, tools: Catalogue = TOOLS, *, is_small: bool = False, **more: object) -> State:
@@ -81,33 +71,33 @@ def state_of(task: Task = TASK, tools: Catalogue = TOOLS, *, is_small: bool = Fa
 
 
 def done(
-    step: PlanStep, output: str, value: object = None, parameters: Mapping[str, object] | None = None
+    step: plans.PlanStep, output: str, value: object = None, parameters: Mapping[str, object] | None = None
 ) -> StepRecord:
     given = parameters if parameters is not None else step.parameters
-    result = StepExecutionResult(step.step_id, step.kind, output, trust="untrusted", tool_id=step.tool_id)
+    result = plans.StepExecutionResult(step.step_id, step.kind, output, trust="untrusted", tool_id=step.tool_id)
     result = replace(result, parameters=given, call_id=f"{step.step_id}.1.0")
     return StepRecord(step, "succeeded", 1, result=result, value=value if value is not None else output)
 
 
 def failure(
-    step: PlanStep, attempt: int, message: str, cls: StepErrorClass = "parameter", code: str = "not_numeric"
-) -> StepExecutionResult:
-    error, call_id, own = StepError(cls, code, message), f"{step.step_id}.{attempt}.0", {"values": ["12,5"]}
-    made = StepExecutionResult(step.step_id, step.kind, "", error, trust="untrusted", attempt=attempt)
+    step: plans.PlanStep, attempt: int, message: str, cls: plans.StepErrorClass = "parameter", code: str = "not_numeric"
+) -> plans.StepExecutionResult:
+    error, call_id, own = plans.StepError(cls, code, message), f"{step.step_id}.{attempt}.0", {"values": ["12,5"]}
+    made = plans.StepExecutionResult(step.step_id, step.kind, "", error, trust="untrusted", attempt=attempt)
     return replace(made, tool_id=step.tool_id, parameters=own, call_id=call_id, fingerprint=f"f{attempt}")
 
 
-def failed(step: PlanStep, *messages: str) -> StepRecord:
+def failed(step: plans.PlanStep, *messages: str) -> StepRecord:
     failures = tuple(failure(step, at + 1, message) for at, message in enumerate(messages))
     return StepRecord(step, "failed", len(failures), result=failures[-1], failures=failures)
 
 
-def planning_of(*records: StepRecord, config: PlanConfig | None = None, **more: object) -> Planning:
-    plan = config or PlanConfig()
+def planning_of(*records: StepRecord, config: plans.PlanConfig | None = None, **more: object) -> Planning:
+    plan = config or plans.PlanConfig()
     planning = Planning(plan, loops_of(LoopConfig(), plan))
     laid = laid_out(planning, {one.step.step_id: one for one in records}, [one.step.step_id for one in records])
     steps = tuple(one.step for one in records)
-    return changed(laid, plan=Plan(steps) if steps else None, original=steps, selected=TOOLS.names, **more)
+    return changed(laid, plan=plans.Plan(steps) if steps else None, original=steps, selected=TOOLS.names, **more)
 
 
 def selecting() -> Planning:
@@ -116,11 +106,11 @@ def selecting() -> Planning:
     )
 
 
-def decomposing(config: PlanConfig | None = None) -> Planning:
+def decomposing(config: plans.PlanConfig | None = None) -> Planning:
     return planning_of(config=config, phase="decomposing", has_read=True)
 
 
-def read_and_failed(*messages: str, status: StepStatus = "pending") -> tuple[StepRecord, ...]:
+def read_and_failed(*messages: str, status: plans.StepStatus = "pending") -> tuple[StepRecord, ...]:
     read, mean, post = STEPS
     return (
         done(read, '{"t":["12,5","13"]}', {"t": ["12,5", "13"]}),
@@ -129,7 +119,7 @@ def read_and_failed(*messages: str, status: StepStatus = "pending") -> tuple[Ste
     )
 
 
-def step_failed(*messages: str, config: PlanConfig | None = None) -> Planning:
+def step_failed(*messages: str, config: plans.PlanConfig | None = None) -> Planning:
     records = list(read_and_failed(*messages))
     if len(messages) > 1:
         action = reflection.RetryWithAdjustedParams({"values": ["12.5"]})
@@ -140,7 +130,7 @@ def step_failed(*messages: str, config: PlanConfig | None = None) -> Planning:
     return planning_of(*records, config=config, phase="running", queue=("m",), has_read=True, stats=stats)
 
 
-def escalated(*messages: str, config: PlanConfig | None = None) -> Planning:
+def escalated(*messages: str, config: plans.PlanConfig | None = None) -> Planning:
     cause = ("mean", "parameter", "not_numeric")
     return changed(step_failed(*messages, config=config), queue=(), escalation=Escalation("m", cause))
 
