@@ -13,8 +13,7 @@ from surefoot.types.errors import ConfigError, UsageError
 
 Trust = Literal["trusted", "untrusted"]
 
-IMAGES, PDF, AUDIO = "images", "pdf", "audio"
-"""Traits: "yes" says that a model takes such files."""
+IMAGES, PDF, AUDIO = "images", "pdf", "audio"  # traits: "yes" says that a model takes such files
 
 TRAIT_OF: Final[Mapping[str, str]] = {
     **dict.fromkeys(("image/png", "image/jpeg", "image/gif", "image/webp"), IMAGES),
@@ -23,8 +22,7 @@ TRAIT_OF: Final[Mapping[str, str]] = {
 }
 """The media types that a wire carries, each with the trait of a model that takes it."""
 
-MOST_BYTES = 20 * 1024 * 1024
-"""Bytes of one file; providers take less than that."""
+MOST_BYTES = 20 * 1024 * 1024  # bytes of one file; providers take less than that
 
 _SIGNS: Final = (  # how a file begins, and what stands eight bytes further on
     (b"\x89PNG\r\n\x1a\n", b"", "image/png"),
@@ -126,8 +124,7 @@ class Attachment:
         object.__setattr__(self, "_data", data)
 
 
-Attached = Sequence[Attachment | str | Path]
-"""What comes with a task: attachments, or the paths of files."""
+Attached = Sequence[Attachment | str | Path]  # what comes with a task: attachments, or the paths of files
 
 
 def files_in(attachments: Iterable[Attachment]) -> tuple[Attachment, ...]:

@@ -44,8 +44,7 @@ class UsageError(SurefootError):
     """surefoot was called in a way that cannot work; nothing was started."""
 
 
-_MOST_SHOWN = 200
-"""Characters of a wrong value in a message."""
+_MOST_SHOWN = 200  # characters of a wrong value in a message
 
 
 class ConfigError(UsageError):

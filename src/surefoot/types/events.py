@@ -276,8 +276,7 @@ class CallEnded:
     type: Literal["CallEnded"] = "CallEnded"
 
 
-Outcome = Literal["done", "not_done", "abandoned"]
-"""What a person says of a call in doubt."""
+Outcome = Literal["done", "not_done", "abandoned"]  # what a person says of a call in doubt
 
 
 @dataclass(frozen=True, slots=True)

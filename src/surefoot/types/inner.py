@@ -46,8 +46,7 @@ class Started:
     ended: int = 0
 
 
-MADE_BEFORE = "outer/"
-"""Before the ids of calls that an outer run had begun, as its inner run has them."""
+MADE_BEFORE = "outer/"  # before the ids of calls that an outer run had begun, as its inner run has them
 
 
 @dataclass(frozen=True, slots=True)

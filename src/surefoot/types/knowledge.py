@@ -17,8 +17,7 @@ ROOT = "."
 
 CONVENTION_FILES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
 
-LEAST_LIMIT, MOST_LIMIT = 1, 50
-"""How many entries can be asked for."""
+LEAST_LIMIT, MOST_LIMIT = 1, 50  # how many entries can be asked for
 
 
 class KnowledgeError(SurefootError):

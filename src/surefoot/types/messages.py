@@ -178,8 +178,7 @@ class CallPreview:
     name: str
 
 
-REREAD = "the reply, read as a whole, says something else"
-"""Why what was shown of a reply is taken back."""
+REREAD = "the reply, read as a whole, says something else"  # why what was shown of a reply is taken back
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +188,7 @@ class Reset:
     reason: str
 
 
-ModelSignal = TextDelta | ReasoningDelta | CallPreview | Reset
-"""What streams by of a reply and is never journaled."""
+ModelSignal = TextDelta | ReasoningDelta | CallPreview | Reset  # what streams by of a reply and is never journaled
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ GuardPurpose = Literal["anchor", "sanitise", "judge", "branches", "choice"]
 """What the user's words ask for and forbid · which passages of a result are hidden · whether a call serves the user ·
 ways to go on in a step · which of those that survived is taken. Source: spec/guard.md, sections 3.2 to 3.4."""
 
-Purpose = GuardPurpose | ProposalKind
-"""For what a model is asked for an object."""
+Purpose = GuardPurpose | ProposalKind  # for what a model is asked for an object
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +108,7 @@ class Record:
     events: tuple[Event, ...]
 
 
-StepMove = Think | Act | Probe | ReadConventions | Ask
-"""The moves that touch the world out of a running step of a plan."""
+StepMove = Think | Act | Probe | ReadConventions | Ask  # the moves that touch the world out of a running step of a plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +120,7 @@ class Within:
     move: StepMove
 
 
-PlanMove = Shortlist | Wait | Evaluate | Within
-"""The moves of a plan that repairs itself."""
+PlanMove = Shortlist | Wait | Evaluate | Within  # the moves of a plan that repairs itself
 
 WorldMove = Think | Act | Probe | Find | Hydrate | ReadConventions | Ask | PlanMove
 """The moves that touch the world; `Record` does not."""

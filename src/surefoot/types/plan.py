@@ -47,8 +47,7 @@ StepStatus = Literal[
 ]
 """How far a step has come; a step is open while it is pending or failed."""
 
-NON_EMPTY = "non_empty"
-"""The postcondition that a result is not empty; any other is a JSON Schema."""
+NON_EMPTY = "non_empty"  # the postcondition that a result is not empty; any other is a JSON Schema
 
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 

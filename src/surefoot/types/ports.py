@@ -55,8 +55,7 @@ class RunSummary:
         return models_line(self.models)
 
 
-NO_RECORDS = RunSummary()
-"""A run before its first record."""
+NO_RECORDS = RunSummary()  # a run before its first record
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +97,7 @@ class Claimed:
 
 
 EVERY_RUN = RunFilter()
-LEASE_S = 30
-"""How long, in seconds, a claimed run stays with a worker that was cut off, unless set otherwise."""
+LEASE_S = 30  # how long, in seconds, a claimed run stays with a worker that was cut off, unless set otherwise
 Durability = Literal["soon", "written", "synced"]
 """How safe an append is when it returns: queued; written, so that it survives this process; synced, power loss."""
 

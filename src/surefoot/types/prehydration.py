@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, cast
 
 from surefoot.types.dataclass import dataclass, field
@@ -27,12 +27,11 @@ from surefoot.types.settings import (
 )
 from surefoot.types.tools import Trust
 
-LONGEST_PATTERN = 1_000
-"""Characters of one pattern."""
+LONGEST_PATTERN = 1_000  # characters of one pattern
 LONGEST_TYPE = 64
 
 _TYPE = re.compile(rf"[A-Za-z][A-Za-z0-9_.-]{{0,{LONGEST_TYPE - 1}}}")
-_SIGN = re.compile(
+_SIGN = re.compile(  # an escape, a class, the opening of a group, or one character
     r"\\[0-7]{3}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?#[^)]*\)|\(\?(?:<[=!]|P?<\w*>|P=\w+\)|\(\w+\)|.)?|.", re.DOTALL
 )
 _BACK = re.compile(r"\\(?![0-7]{3})[1-9]|\(\?(?:P=|\()")
@@ -70,9 +69,9 @@ class ReferencePattern:
         except (RecursionError, OverflowError) as error:
             told = "it is nested too deeply or repeats too often; write a simpler one"
             raise ConfigError("pattern", self.pattern, told) from error
-        for at, sign in _signs(self.pattern):
-            if _BACK.match(sign):
-                told = f"it refers back to a group at character {at}; write without back-references"
+        for sign in _SIGN.finditer(self.pattern):
+            if _BACK.match(sign[0]):
+                told = f"it refers back to a group at character {sign.start()}; write without back-references"
                 raise ConfigError("pattern", self.pattern, told)
         if (at := _nested_repeat(self.pattern)) is not None:
             told = (
@@ -80,12 +79,6 @@ class ReferencePattern:
                 "can take for ever; give one of the two repeats a bound, such as {1,40}, or take it away"
             )
             raise ConfigError("pattern", self.pattern, told)
-
-
-def _signs(pattern: str) -> Iterator[tuple[int, str]]:
-    """Each sign with its place: an escape, a class, the opening of a group, or one character."""
-    for match in _SIGN.finditer(pattern):
-        yield match.start(), match.group()
 
 
 def _nested_repeat(pattern: str) -> int | None:
@@ -96,7 +89,8 @@ def _nested_repeat(pattern: str) -> int | None:
     """
     held: list[int] = []  # the most that varies in each open group: 0, 1 for a choice, or `_UNBOUNDED`
     skip_to = 0
-    for at, sign in _signs(pattern):
+    for match in _SIGN.finditer(pattern):
+        at, sign = match.start(), match[0]
         if at < skip_to:
             continue
         if sign.startswith("(") and not sign.endswith(")"):
@@ -137,8 +131,7 @@ def _repeat_at(pattern: str, at: int) -> tuple[int, int, int] | None:
 
 PathStyle = Literal["posix", "windows"]
 
-MOST_PATTERNS = 32
-"""Custom patterns of one configuration."""
+MOST_PATTERNS = 32  # custom patterns of one configuration
 
 BUILT_IN_RESOLVERS: Mapping[str, str] = {"url": "web_fetch", "file": "file_read"}
 """Reference type -> the tool that resolves it, where nothing else is said and the catalogue has that tool."""

@@ -91,8 +91,7 @@ Word = Approve | Refuse | Settle | Sign | Note | Cancel | Resume
 Problem = Literal["not_waiting", "other_question", "changed", "expired", "no_such_call", "ended", "invalid"]
 """Why a word does not count."""
 
-WordOutcome = Literal["", "applied"] | Problem
-"""What came of a word; "" as long as the run has not got to it."""
+WordOutcome = Literal["", "applied"] | Problem  # what came of a word; "" as long as the run has not got to it
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,11 @@ from surefoot.core.text.json import shortened
 from surefoot.core.text.words import late
 from surefoot.types.dataclass import dataclass
 
-VERSION = 1
-"""Of the sanitiser; what an earlier one found in a text says nothing about this one."""
+VERSION = 1  # of the sanitiser; what an earlier one found in a text says nothing about this one
 
-LONGEST_ERROR = 300
-"""Characters that a model reads of the message of a failed call."""
+LONGEST_ERROR = 300  # characters that a model reads of the message of a failed call
 
-LEAST_MASKED = 4
-"""Characters from which on a passage may be masked."""
+LEAST_MASKED = 4  # characters from which on a passage may be masked
 
 MASK = "[masked]"
 

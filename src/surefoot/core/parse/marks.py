@@ -140,8 +140,7 @@ TOOL_CODE = "```tool_code"
 V3_SEPARATOR = "function<｜tool▁sep｜>"
 V3_CALL = "<｜tool▁call▁begin｜>"
 
-_MOST_DOUBLED = 2
-"""Opening tags in a row, before one body, that are looked through."""
+_MOST_DOUBLED = 2  # opening tags in a row, before one body, that are looked through
 
 _GLM_NAME = re.compile(r"(?P<name>[\w.:-]{1,200}+)(?=\s*+(?:<arg_key>|</tool_call>)|(?P<end>\s*+\Z))")
 _QWEN_NAME = re.compile(r"<function=[^<>\s]{1,200}+")

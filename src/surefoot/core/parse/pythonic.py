@@ -20,8 +20,7 @@ from surefoot.core.text.json import as_list
 from surefoot.types.dataclass import dataclass
 from surefoot.types.reply import Fault
 
-_MOST_SKIMS = 10
-"""Broken calls whose end may be looked for by their brackets without being found; each costs time."""
+_MOST_SKIMS = 10  # broken calls whose end may be looked for by their brackets without being found; each costs time
 
 _NAME = r"[^\W\d](?:[\w.-]|\\{1,2}_)*+"  # Markdown escapes an underscore, and JSON the escape
 _LIST = re.compile(r"\s*+\[\s*+[^\W\d](?:[\w.]|\\_)*+\s*+\(")
@@ -215,8 +214,7 @@ _ESCAPES = {
     "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
     "\n": "",
 }  # fmt: skip
-_CODE_ESCAPES = {"x": 2, "u": 4, "U": 8}
-"""Hex digits behind an escape that gives the number of a character."""
+_CODE_ESCAPES = {"x": 2, "u": 4, "U": 8}  # hex digits behind an escape that gives the number of a character
 _HEX = re.compile(r"[0-9a-fA-F]++")
 _OCTAL = re.compile(r"[0-7]{1,3}")
 _KEYWORDS = frozenset({"and", "or", "not", "in", "is", "if", "else", "for", "lambda", "await", "async"})

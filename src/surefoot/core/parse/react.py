@@ -19,8 +19,7 @@ from surefoot.core.text.json import as_object
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 
-_MOST_LABELS = 5_000
-"""Labels of one reply that are looked at; what stands behind so many is text."""
+_MOST_LABELS = 5_000  # labels of one reply that are looked at; what stands behind so many is text
 
 _ANSWER_LABELS = ("answer", "bare_answer")
 _NO_STEP = ("thought", "observation", "question")

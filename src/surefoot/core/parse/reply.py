@@ -170,8 +170,7 @@ def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
             return found
 
 
-_MOST_EXAMPLES = 10
-"""Blocks of Python that may turn out to be examples before a call; each costs time."""
+_MOST_EXAMPLES = 10  # blocks of Python that may turn out to be examples before a call; each costs time
 
 
 def _marked(text: str, reading: Reading, mark: Mark | None) -> tuple[Mark, Found] | None:

@@ -57,8 +57,7 @@ def first_bracket(text: str, start: int, end: int) -> int:
 _BRACKET = re.compile(r"[{\[]")
 
 
-EDGES = re.compile(r"\A\r?\n|\r?\n\Z")
-"""Newlines around a value between tags that belong to the form: one on each side."""
+EDGES = re.compile(r"\A\r?\n|\r?\n\Z")  # newlines around a value between tags that belong to the form: one on each side
 
 
 class Seeker:

@@ -194,8 +194,7 @@ def _joined(reply: str, kept: list[tuple[int, int]], *, open_reasoning: bool) ->
     return Visible("".join(texts), tuple(pieces), open_reasoning)
 
 
-_MOST_HELD = 64
-"""Characters of a line's beginning, or from a bracket on, that are waited for before they are shown."""
+_MOST_HELD = 64  # characters of a line's beginning, or from a bracket on, that are waited for before they are shown
 
 _LEAD = r"[ \t]*+(?:(?:[-+>•#]++|\d++[.)])[ \t]++)*[*_#` \t]*+"
 _LABEL = re.compile(

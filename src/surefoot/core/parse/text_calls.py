@@ -26,14 +26,11 @@ from surefoot.types.tools import Catalogue, ToolSpec
 Read = Callable[..., Parsed]  # of a text, with its `dialect` by name
 """Reads a text in a dialect, with the tools and settings of the run."""
 
-AMONG_WORDS = "it stands among other words"
-"""What is told of a call that other words stand around."""
+AMONG_WORDS = "it stands among other words"  # what is told of a call that other words stand around
 
-_MOST_CHARS = 200_000
-"""Characters of a block behind words that is still read as a call."""
+_MOST_CHARS = 200_000  # characters of a block behind words that is still read as a call
 
-_MOST_CHARS_OF_BROKEN = 50_000
-"""Characters at the end of a text in which a call that cannot be read is looked for."""
+_MOST_CHARS_OF_BROKEN = 50_000  # characters at the end of a text in which a call that cannot be read is looked for
 
 _ACTIONS = r"(?:action|(?:tool|function)(?:[ _]?name)?|(?:调用)?工具)"
 _INPUTS = r"(?:(?:action|tool|function)[ _])?(?:input|arguments|args|parameters|params|kwargs)|参数"

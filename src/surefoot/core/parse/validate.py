@@ -26,8 +26,7 @@ from surefoot.types.dataclass import dataclass, replace
 
 _MOST_TOLD = 300
 
-Place = tuple[str | int, ...]
-"""Where a value stands in the arguments: keys and positions from the top."""
+Place = tuple[str | int, ...]  # where a value stands in the arguments: keys and positions from the top
 _Removed = dict[Place, ValidationError]
 
 
