@@ -32,6 +32,43 @@ COMMAND = (sys.executable, "-c", _COMMAND)
 """The command line, with the signals as a shell in the foreground leaves them: whoever started the tests may ignore
 SIGINT, as `nohup` and background jobs do, and children inherit that."""
 
+AGENTS = '''
+import asyncio
+from pathlib import Path
+from surefoot import Agent, tool
+from surefoot.testing.models import FunctionModel, calls
+
+@tool(effect="read", idempotent=True)
+async def wait() -> str:
+    """Wait until a file is there."""
+    Path("begun").touch()
+    while not Path("go").exists():
+        await asyncio.sleep(0.02)
+    return "it came"
+
+@tool
+async def write(slowly: bool = False) -> str:
+    """Write a line."""
+    with Path("book").open("a") as book:
+        book.write("began\\n")
+        book.flush()
+        Path("begun").touch()
+        await asyncio.sleep(60 if slowly else 0.5)
+        book.write("ended\\n")
+    return "written"
+
+def reply(request):
+    if any(one.role == "tool" for one in request.messages):
+        return "Done."
+    task = next(one.content for one in request.messages if one.role == "user")
+    if "wait" in task:
+        return calls(("wait", {}))
+    return calls(("write", {"slowly": "slowly" in task})) if "write" in task else "Hello."
+
+agents = {"clerk": Agent(FunctionModel(reply), tools=[wait, write])}
+'''
+"""An agent that answers, waits in a call that may be repeated, and writes in one that may not."""
+
 Process: TypeAlias = "subprocess.Popen[str] | Forked"
 
 

@@ -12,40 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from processes import LIMIT_S, Forked, command, limited, told_until
+from processes import AGENTS, LIMIT_S, Forked, command, limited, told_until
 from surefoot.cli.agents_file import agents_in
 from surefoot.journal.sqlite import SqliteJournal
 
 DOCS = Path(__file__).parents[2] / "docs"
-AGENTS = '''
-import asyncio
-from pathlib import Path
-from surefoot import Agent, tool
-from surefoot.testing.models import FunctionModel, calls
-
-@tool(effect="read", idempotent=True)
-async def wait() -> str:
-    """Wait until a file is there."""
-    Path("begun").touch()
-    while not Path("go").exists():
-        await asyncio.sleep(0.02)
-    return "it came"
-
-@tool
-async def pay() -> str:
-    """Pay, and take a minute for it."""
-    Path("begun").touch()
-    await asyncio.sleep(60)
-    return "paid"
-
-def reply(request):
-    if any(one.role == "tool" for one in request.messages):
-        return "Done."
-    task = next(one.content for one in request.messages if one.role == "user")
-    return calls((task, {})) if task in ("wait", "pay") else "Hello."
-
-agents = {"clerk": Agent(FunctionModel(reply), tools=[wait, pay])}
-'''
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +93,7 @@ def test_a_signal_drains_and_the_next_worker_goes_on(tmp_path: Path, number: sig
 
 
 def test_a_second_signal_leaves_at_once_and_the_call_is_in_doubt(tmp_path: Path) -> None:
-    runs = started(tmp_path, "pay")
+    runs = started(tmp_path, "write it slowly")
     with child(tmp_path, "--grace", "600") as process:
         until(tmp_path / "begun")
         process.terminate()

@@ -36,18 +36,9 @@ from surefoot.engines.temporal.workflow import RunWorkflow
 from surefoot.journal.memory import store_of
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
+from surefoot.types import events as e
 from surefoot.types.errors import UsageError
-from surefoot.types.events import (
-    CallEnded,
-    CallJudged,
-    CallStarted,
-    DriverChanged,
-    Event,
-    InStep,
-    RunEnded,
-    RunNoted,
-    RunResumed,
-)
+from surefoot.types.events import Event
 from surefoot.types.messages import ModelRequest
 from surefoot.types.moves import Act, Move, Record, Think
 from surefoot.types.outcomes import Completed, Deny, Ending, Stopped
@@ -70,7 +61,7 @@ def timeless(value: object) -> Any:  # Any: as it was given
 
 def told(events: Sequence[Event]) -> list[Event]:
     """What happened, whoever drove it and whenever."""
-    return [timeless(one) for one in events[1:] if not isinstance(one, DriverChanged | RunResumed)]
+    return [timeless(one) for one in events[1:] if not isinstance(one, e.DriverChanged | e.RunResumed)]
 
 
 def _is_for_all(row: Row) -> bool:
@@ -167,8 +158,8 @@ async def test_steps_of_a_plan_are_made_side_by_side(temporal_server: Server) ->
     proposal = plan(*steps, step("d", "look", "abc", q="d"))
     options: dict[str, Any] = {"config": off(max_parallel=3), "name": "planner"}
     events = await alike(temporal_server, lambda store: World().agent(proposal, store=store, **options))
-    kinds = [type(one.event) for one in events if isinstance(one, InStep) and one.step_id in "abc"]
-    assert [one for one in kinds if one in (CallStarted, CallEnded)] == [CallStarted] * 3 + [CallEnded] * 3
+    kinds = [type(one.event) for one in events if isinstance(one, e.InStep) and one.step_id in "abc"]
+    assert [one for one in kinds if one in (e.CallStarted, e.CallEnded)] == [e.CallStarted] * 3 + [e.CallEnded] * 3
 
 
 async def test_a_plan_waits_before_a_step_is_tried_again(temporal_server: Server) -> None:
@@ -186,12 +177,12 @@ async def test_who_speaks_is_heard_while_a_call_is_under_way(temporal_server: Se
         await held.agent.note(run_id, "in red, please", by="Ada")
         async with asyncio.timeout(PATIENCE_S):
             async for one in store.subscribe(run_id):
-                if isinstance(one.event, RunNoted):
+                if isinstance(one.event, e.RunNoted):
                     break
         held.go.set()
         assert (await at_rest(store, run_id)).status == "completed"
     kinds = [type(one) for one in await events_of(store, run_id)]
-    assert kinds.index(CallStarted) < kinds.index(RunNoted) < kinds.index(CallEnded)
+    assert kinds.index(e.CallStarted) < kinds.index(e.RunNoted) < kinds.index(e.CallEnded)
 
 
 @pytest.mark.parametrize("size", ["move", "run"])
@@ -230,7 +221,7 @@ async def grown(temporal_server: Server, steps: int) -> None:
         assert await asyncio.wait_for(handle.result(), 60) == "completed"
         described = await handle.describe()
     events = await events_of(store, run_id)
-    assert [one.call_id for one in events if isinstance(one, CallEnded)] == [f"{n}.0" for n in range(1, steps + 1)]
+    assert [one.call_id for one in events if isinstance(one, e.CallEnded)] == [f"{n}.0" for n in range(1, steps + 1)]
     first = described.raw_description.workflow_execution_info.first_run_id
     assert first != described.run_id, "it has begun anew"
 
@@ -266,7 +257,7 @@ async def test_a_large_result_and_many_tools(temporal_server: Server) -> None:
         return Agent(ScriptedModel(said), tools=tools, journal=store, name="clerk", config=config)
 
     events = await alike(temporal_server, made)
-    assert sum(isinstance(one, CallEnded) for one in events) == 2
+    assert sum(isinstance(one, e.CallEnded) for one in events) == 2
 
 
 # --- a changed core
@@ -295,14 +286,14 @@ def _each(change: Callable[[Move], Moves]) -> Callable[[Moves, bool], Moves]:
 
 
 def _judged(**other: Any) -> Callable[[Moves, bool], Moves]:  # Any: fields of the event
-    return _events(lambda one: replace(one, **other) if isinstance(one, CallJudged) else one)
+    return _events(lambda one: replace(one, **other) if isinstance(one, e.CallJudged) else one)
 
 
 def _ended(change: Callable[[str], Ending]) -> Callable[[Moves, bool], Moves]:
     def changed(one: Event) -> Event:
         match one:
-            case RunEnded(Completed(answer)):
-                return RunEnded(change(answer))
+            case e.RunEnded(Completed(answer)):
+                return e.RunEnded(change(answer))
             case _:
                 return one
 
@@ -310,14 +301,14 @@ def _ended(change: Callable[[str], Ending]) -> Callable[[Moves, bool], Moves]:
 
 
 def _is_end(move: Move) -> bool:
-    return isinstance(move, Record) and any(isinstance(one, RunEnded) for one in move.events)
+    return isinstance(move, Record) and any(isinstance(one, e.RunEnded) for one in move.events)
 
 
 def _thinking(**other: Any) -> Callable[[Moves, bool], Moves]:  # Any: fields of the move
     return _each(lambda move: (replace(move, **other) if isinstance(move, Think) else move,))
 
 
-_NOTE = Record((RunNoted("Go on.", "nobody"),))
+_NOTE = Record((e.RunNoted("Go on.", "nobody"),))
 MUTANTS: Mapping[str, Callable[[Moves, bool], Moves]] = {  # what is decided, and whether something is under way
     "in the other order": lambda moves, _: moves[::-1],
     "the first last": lambda moves, _: (*moves[1:], *moves[:1]),
@@ -468,7 +459,7 @@ async def test_an_adopted_run_goes_on_from_its_journal(temporal_server: Server, 
         assert (await second.describe()).run_id != first
         with pytest.raises(UsageError, match="no open workflow"):
             await adopt(client, ["r-nobody"])
-    assert [type(one) for one in await events_of(store, run_id)].count(CallEnded) == 1
+    assert [type(one) for one in await events_of(store, run_id)].count(e.CallEnded) == 1
 
 
 # --- several workers on one journal
@@ -496,7 +487,7 @@ async def test_two_workers_share_the_runs_of_a_journal(
         assert (await at_rest(stores[0], name)).status == "completed"
         assert await asyncio.wait_for(client.get_workflow_handle(workflow_id(name)).result(), 60) == "completed"
         events = await events_of(stores[0], name)
-        assert sum(isinstance(one, CallEnded) for one in events) == 6
+        assert sum(isinstance(one, e.CallEnded) for one in events) == 6
     told.set()
     await asyncio.gather(*workers)
     for store in stores:

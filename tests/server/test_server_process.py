@@ -17,44 +17,9 @@ from typing import Any, cast
 import pytest
 
 from cases import cases
-from processes import COMMAND, LIMIT_S, Process, command, limited, told_until
+from processes import AGENTS, COMMAND, LIMIT_S, Process, command, limited, told_until
 from surefoot.cli.serve import serve
 from surefoot.types.errors import SurefootError
-
-AGENTS = '''
-"""An agent that answers, one that waits in a call that may be repeated, and one whose call may not."""
-import asyncio
-from pathlib import Path
-from surefoot import Agent, tool
-from surefoot.testing.models import FunctionModel, calls
-
-@tool(effect="read", idempotent=True)
-async def wait() -> str:
-    """Wait until a file is there."""
-    while not Path("go").exists():
-        await asyncio.sleep(0.02)
-    return "it came"
-
-@tool
-async def write(slowly: bool = False) -> str:
-    """Write a line."""
-    with Path("book").open("a") as book:
-        book.write("began\\n")
-        book.flush()
-        await asyncio.sleep(60 if slowly else 0.5)
-        book.write("ended\\n")
-    return "written"
-
-def reply(request):
-    if any(one.role == "tool" for one in request.messages):
-        return "Done."
-    task = next(one.content for one in request.messages if one.role == "user")
-    if "wait" in task:
-        return calls(("wait", {}))
-    return calls(("write", {"slowly": "slowly" in task})) if "write" in task else "Hello."
-
-agents = {"helper": Agent(FunctionModel(reply), tools=[wait, write])}
-'''
 
 
 @dataclass
@@ -76,7 +41,7 @@ class Child:
             return json.load(answer)
 
     def start(self, task: str) -> str:
-        with self.ask("POST", "/v1/runs", {"agent": "helper", "task": task}) as answer:
+        with self.ask("POST", "/v1/runs", {"agent": "clerk", "task": task}) as answer:
             return str(json.load(answer)["run_id"])
 
     def follow(self, run: str, sign: str) -> str:

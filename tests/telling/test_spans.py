@@ -20,18 +20,8 @@ from surefoot.telling.spans import Spans, spans_of
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.testing.world import overall, plan, reflects
 from surefoot.tools.call import ToolFailed
+from surefoot.types import events as e
 from surefoot.types.errors import ModelUnreachable
-from surefoot.types.events import (
-    CallStarted,
-    DriverChanged,
-    Event,
-    InStep,
-    ModelFailed,
-    ModelReplied,
-    RunForked,
-    RunStarted,
-    Speaker,
-)
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
 from surefoot.types.plan import PlanStep
 from surefoot.types.plan_events import ProposalMade
@@ -67,10 +57,10 @@ async def records_made(*said: Scripted, tools: Sequence[Tool] = (), task: str | 
     return await records_of(store, "r")
 
 
-def own(records: Sequence[Recorded]) -> Sequence[Event]:
+def own(records: Sequence[Recorded]) -> Sequence[e.Event]:
     """The events of a run that no other run tells, without the steps that they happened in."""
-    at = max(record.seq for record in records if isinstance(record.event, RunStarted | RunForked))
-    return [one.event.event if isinstance(one.event, InStep) else one.event for one in records[at:]]
+    at = max(record.seq for record in records if isinstance(record.event, e.RunStarted | e.RunForked))
+    return [one.event.event if isinstance(one.event, e.InStep) else one.event for one in records[at:]]
 
 
 def named(spans: Sequence[SpanRecord], start: str) -> list[SpanRecord]:
@@ -102,10 +92,10 @@ async def test_each_request_and_each_attempt_at_a_call_is_a_span_in_its_place(st
         assert around.end_s is not None
         assert around.start_s <= span.start_s <= span.end_s <= around.end_s, span.name
         assert around.name.split(" ")[0] in ("invoke_agent", "plan", "surefoot.step"), span.name
-    asked = [one for one in events if isinstance(one, ModelReplied | ModelFailed)]
+    asked = [one for one in events if isinstance(one, e.ModelReplied | e.ModelFailed)]
     asked += [one for one in events if isinstance(one, ProposalMade) and one.by == "model"]  # type: ignore[arg-type]
     assert len(named(spans, "chat ")) == len(asked)
-    assert len(named(spans, "execute_tool ")) == sum(isinstance(one, CallStarted) for one in events)
+    assert len(named(spans, "execute_tool ")) == sum(isinstance(one, e.CallStarted) for one in events)
     assert spans_of(records) == spans
     told = Spans()
     parts = {one.span_id: one for record in records for one in told.take(record)}
@@ -150,14 +140,14 @@ def test_a_golden_journal_gives_the_same_spans_for_ever() -> None:
 
 async def test_a_request_begins_when_it_was_made_and_ends_with_its_reply(store: MemoryJournal) -> None:
     records = await records_of(store, "reads side by side")
-    replied = next(one for one in records if isinstance(one.event, ModelReplied))
-    assert isinstance(replied.event, ModelReplied)
+    replied = next(one for one in records if isinstance(one.event, e.ModelReplied))
+    assert isinstance(replied.event, e.ModelReplied)
     chat = named(spans_of(records), "chat ")[0]
     assert replied.event.took_s > 0
     assert chat.end_s == replied.at
     assert chat.start_s == pytest.approx(max(records[0].at, replied.at - replied.event.took_s), abs=1e-6)
     first = (await records_of(store, "streamed"))[1].event
-    assert isinstance(first, ModelReplied)
+    assert isinstance(first, e.ModelReplied)
     assert 0 < first.first_s <= first.took_s
 
 
@@ -194,9 +184,9 @@ async def test_a_call_that_was_under_way_when_others_took_over_is_broken_off() -
         return a + 1
 
     events = [one.event for one in await records_made(calls(("add", {"a": 1})), "done", tools=[add])]
-    at = next(n for n, one in enumerate(events) if isinstance(one, CallStarted))
+    at = next(n for n, one in enumerate(events) if isinstance(one, e.CallStarted))
     again = replace(events[at], attempt=2)  # type: ignore[type-var]  # it is a dataclass
-    told = [*events[: at + 1], DriverChanged("another", 2), again, *events[at + 1 :]]
+    told = [*events[: at + 1], e.DriverChanged("another", 2), again, *events[at + 1 :]]
     records = [Recorded(seq, AT + 10.0 * seq, "", event) for seq, event in enumerate(told)]
     first, second = (one for one in spans_of(records) if one.name == "execute_tool add")
     assert first.attributes["surefoot.interrupted"]
@@ -308,8 +298,8 @@ async def test_a_text_is_told_up_to_a_limit() -> None:
 
 
 def chat_of(model: str) -> SpanRecord:
-    started = RunStarted("r", Task("t"), {"solo": Speaker(model)}, Catalogue(), {})
-    failed = ModelFailed("timeout", "")
+    started = e.RunStarted("r", Task("t"), {"solo": e.Speaker(model)}, Catalogue(), {})
+    failed = e.ModelFailed("timeout", "")
     return spans_of([Recorded(at, float(at), "", event) for at, event in enumerate((started, failed))])[1]
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import enum
 import functools
+import re
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -167,27 +168,16 @@ class TestSignatures:
 
     async def test_all_values_that_their_types_refuse_are_told_at_once(self, call: Call) -> None:
         @tool
-        def meet(day: date, until: date, x: int) -> str:
-            return f"{day} {until} {x}"
+        def meet(day: date, at: Point, x: int) -> None: ...
 
-        result = await call(meet, day="x", until="2024-13-01", x=1)
+        result = await call(meet, day="x", at={"title": 3, "x": "no"}, x=1)
         assert result.kind == "error"
-        assert result.content.startswith("Invalid arguments: day: ")
-        assert "; until: " in result.content
-        assert result.content.count("Invalid") == 1
-
-    def test_the_parameter_whose_type_has_no_schema_is_the_one_that_is_named(self) -> None:
-        @tool
-        def two(day: date, then: Callable[[int], int]) -> None: ...
-
-        with pytest.raises(
-            UsageError, match=r"tool 'two', parameter 'then': its type .*Callable\[\[int\], int\] has no"
-        ):
-            _ = two.spec
+        assert re.match(r"Invalid arguments: day: .*; at\.title: .*; at\.x: ", result.content)
+        assert result.content.count("Invalid arguments") == 1
 
     @pytest.mark.parametrize("annotation", ["Nowhere", threading.Lock, Callable[[int], int]])
     def test_a_type_that_is_unknown_or_without_schema_names_tool_and_parameter(self, annotation: object) -> None:
-        def lost(x: int) -> None: ...
+        def lost(day: date, x: int) -> None: ...
 
         lost.__annotations__["x"] = annotation
         why = "Nowhere" if annotation == "Nowhere" else "has no JSON Schema"
@@ -303,15 +293,6 @@ class TestCalls:
         a_point, day = Point(title="t", x=1), date(2024, 1, 2)
         wanted = (Colour.BLUE, a_point, Pair(1, a_point), day, {1}, Strict(day=day), 2, 3.0)
         assert (await call(take, **given, f=3)).content == repr(wanted)
-
-    async def test_values_that_do_not_fit_list_their_fields(self, call: Call) -> None:
-        @tool
-        def take(x: Point) -> None: ...
-
-        result = await call(take, x={"title": 3, "x": "no"})
-        assert result.kind == "error"
-        assert result.content.startswith("Invalid arguments: x.title: ")
-        assert "; x.x: " in result.content
 
     async def test_whatever_made_it_what_is_awaitable_is_awaited(self, call: Call) -> None:
         async def answer(x: int) -> int:
