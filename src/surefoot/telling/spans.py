@@ -257,10 +257,8 @@ class Spans:
         elif given is None and key.startswith("call "):
             given = {"surefoot.in_doubt" if key in self._doubtful else "surefoot.interrupted": True}
         self._doubtful.discard(key)
-        attributes, shown = (
-            {**span.attributes, **parts.filled(given or {})},
-            parts.cut(message) if self._content else "",
-        )
+        attributes = {**span.attributes, **parts.filled(given or {})}
+        shown = parts.cut(message) if self._content else ""
         return [replace(span, end_s=max(at, span.start_s), attributes=attributes, message=shown)]
 
     def _note(self, key: str, event: SpanEvent) -> None:
