@@ -19,8 +19,7 @@ from house_traces import traces
 
 SOURCE = Path(__file__).parent.parent / "src" / "surefoot"
 TESTS = Path(__file__).parent
-APART = ("evals",)
-"""Rooms that are not counted: measuring tools, not the runtime."""
+APART = ("evals",)  # rooms that are not counted: measuring tools, not the runtime
 
 Graph = Mapping[str, frozenset[str]]
 

@@ -112,8 +112,7 @@ WORDS: Words = {
 }
 """What a model says of plans, in the tables of `scenes`."""
 
-ONE_BY_ONE: Json = {"plan": {"answer": "off", "max_parallel": 1}}
-"""Steps one after another, and no answer at the end."""
+ONE_BY_ONE: Json = {"plan": {"answer": "off", "max_parallel": 1}}  # steps one after another, and no answer at the end
 
 
 def evaluators() -> dict[str, Evaluator]:

@@ -18,8 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Self, TypeAlias
 
-LIMIT_S = 60.0
-"""Seconds that a test waits for a process that has little to do."""
+LIMIT_S = 60.0  # seconds that a test waits for a process that has little to do
 
 _COMMAND = """
 import signal

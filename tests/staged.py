@@ -63,8 +63,7 @@ def tree(*branches: Mapping[str, object]) -> str:
 
 
 WORDS = tree(branch("__response__"))
-NO_OPINION = tree()
-"""No way is named, so the next reply is an ordinary one."""
+NO_OPINION = tree()  # no way is named, so the next reply is an ordinary one
 
 
 def stage_of(request: ModelRequest) -> str:

@@ -235,6 +235,7 @@ WRONG: Sequence[tuple[dict[str, Any], str]] = [  # Any: of whatever type
     ({"services": [3]}, r"services=\[3\]: give a mapping"),
     ({"instructions": 3}, "instructions=3: give a string"),
     ({"wrap_model": [3]}, "wrap_model=3: give a list of callables"),
+    ({"wrap_model": [print]}, "wrap_model: what comes back for test:scripted is not a model"),
     ({"encoder": 3}, "encoder=3: give an Encoder"),
     ({"evaluators": {"terse": 3}}, r"evaluators=\{'terse': 3\}: give functions by name"),
 ]
@@ -262,6 +263,7 @@ async def test_misuse_is_told_before_a_run_starts() -> None:
         ("tasks=3: give a list of tasks", lambda: anext(agent.map(3))),
         ("at most", lambda: agent.settle("r", "1.0", "done", by="Ada", result="x" * 99_999)),
         (r"LoopConfig\.max_step=3: unknown field; choose from budget, ", lambda: LoopConfig(max_step=3)),  # type: ignore[call-arg]
+        ("approval='never': choose one of always, once", lambda: tool(approval="never")(print)),  # type: ignore[arg-type]
         ("script='Hello': give a list", lambda: ScriptedModel("Hello")),
         (r'as in calls\(\("look_up", ', lambda: calls("look", {"at": "x"})),  # type: ignore[arg-type]
         ("model=3: give a string", lambda: resolve_model(3)),  # type: ignore[arg-type]
@@ -269,13 +271,6 @@ async def test_misuse_is_told_before_a_run_starts() -> None:
     for why, ask in later:
         with pytest.raises(UsageError, match=why):
             await cast("Awaitable[object]", ask())
-
-
-async def test_ids_that_repeat_are_made_new() -> None:
-    model = ScriptedModel([calls(("exam_score", {"name": "Alice"})), calls(("exam_score", {"name": "Bob"})), "171"])
-    await Agent(model, tools=[exam_score]).run("sum?")
-    ids = [m.call_id for m in model.requests[2].messages if m.role == "tool"]
-    assert len(set(ids)) == 2
 
 
 async def test_a_task_that_has_caught_a_cancellation_can_run_an_agent() -> None:

@@ -69,32 +69,19 @@ TELL = calls(("send_mail", {"to": "ada@example.org", "body": SECRET}))
 LOOK = calls(("medical_file", {"name": "Eve"}))
 
 
-async def test_what_is_confidential_stays_so_when_it_is_handed_over() -> None:
+async def test_what_is_confidential_stays_so_when_it_is_handed_over_and_when_an_agent_gives_it_back() -> None:
     words = "Look things up and send a mail to ada@example.org about how we are."
-    alone, post, store = Post(), Post(), MemoryJournal()
-    run = await Agent(turns(LOOK, TELL, "done"), tools=[alone.mail(), medical_file], guard=True).run(words)
-    assert run.status == "paused"
-    asked = clerk(post, TELL, "sent").as_tool("clerk", "")
-    over = calls(("clerk", {"task": f"Send a mail to ada@example.org: {SECRET}"}))
-    agent = Agent(turns(LOOK, over, "done"), tools=[asked, medical_file], journal=store, guard=True)
-    run = await agent.run(words, run_id="r")
-    assert not post.sent
-    assert run.status == "paused"
-
-
-async def test_what_is_confidential_stays_so_when_an_agent_gives_it_back() -> None:
-    words = "Look things up and send a mail to ada@example.org about how we are."
-    post, store = Post(), MemoryJournal()
+    post = Post()
+    mailer = clerk(post, TELL, "sent").as_tool("clerk", "")
     doctor = Agent(turns(LOOK, SECRET), tools=[medical_file]).as_tool("doctor", "")
-    agent = Agent(
-        turns(calls(("doctor", {"task": "How is Eve?"})), TELL, "done"),
-        tools=[doctor, post.mail()],
-        journal=store,
-        guard=True,
-    )
-    run = await agent.run(words, run_id="r")
+    over = calls(("clerk", {"task": f"Send a mail to ada@example.org: {SECRET}"}))
+    for tools, said in (
+        ([post.mail(), medical_file], (LOOK, TELL)),  # without any agent
+        ([mailer, medical_file], (LOOK, over)),
+        ([doctor, post.mail()], (calls(("doctor", {"task": "How is Eve?"})), TELL)),
+    ):
+        assert (await Agent(turns(*said, "done"), tools=tools, guard=True).run(words)).status == "paused"
     assert not post.sent
-    assert run.status == "paused"
 
 
 async def test_an_agent_is_no_directory_whatever_it_is_called() -> None:

@@ -33,8 +33,7 @@ MODES: tuple[CallMode, ...] = ("native", "schema", "text")
 ENDS = {"completed", "completed_partial", "stopped", "failed", "paused"}
 MOST_STEPS = 12
 HANGS_AFTER_S = 20.0
-SLOW_S = 0.005
-"""After so many seconds nobody waits for a tool any more; none of these does anything that takes as long."""
+SLOW_S = 0.005  # after so many seconds nobody waits for a tool any more; none of these does anything that takes as long
 CONFIG = LoopConfig(budget=Budget(max_steps=MOST_STEPS), tool_result_chars=200)
 KNOWN = ("react", "mono", "dual")
 

@@ -27,8 +27,7 @@ from surefoot.types.progress import StepIterationConfig
 from surefoot.types.selection import ToolProfile
 
 Values = tuple[object, ...]
-Kind = type[Any]
-"""One of the configurations; its fields are given by name."""
+Kind = type[Any]  # one of the configurations; its fields are given by name
 
 HUGE, NAN, INF = 10**400, float("nan"), float("inf")
 WHOLE: Values = (1.5, True, "3", [], HUGE, NAN)

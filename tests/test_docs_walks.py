@@ -24,8 +24,7 @@ RECIPES = [
     for title, *parts in RECIPE.findall(page.read_text(encoding="utf-8"))
 ]
 
-Reply = str | Sequence[tuple[str, Mapping[str, object]]]
-"""What the model says: words, or calls."""
+Reply = str | Sequence[tuple[str, Mapping[str, object]]]  # what the model says: words, or calls
 
 
 @contextmanager

@@ -36,8 +36,7 @@ from tools.served import serving
 
 pytestmark = pytest.mark.anyio
 
-AGAIN = ("invoke_agent", "plan", "surefoot.step")
-"""Spans that begin anew with each drive."""
+AGAIN = ("invoke_agent", "plan", "surefoot.step")  # spans that begin anew with each drive
 
 
 @pytest.fixture

@@ -33,8 +33,7 @@ def rows(name: str) -> list[Any]:
     return [*map(json.loads, (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())]
 
 
-CALLS: dict[str, str] = dict(rows("calls_in_words"))
-"""Form -> a reply in it that is a call, and runs its tool."""
+CALLS: dict[str, str] = dict(rows("calls_in_words"))  # form -> a reply in it that is a call, and runs its tool
 
 PERHAPS: dict[str, str] = dict(rows("perhaps_calls"))
 """Place -> a reply that may be meant as a call: nothing runs, the model is asked. The last three only speak of one."""

@@ -60,11 +60,6 @@ async def test_a_no_is_told_to_the_model() -> None:
     assert "refused by Ann: too dear" in model.requests[-1].messages[-1].content
 
 
-def test_an_unknown_word_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="approval='never': choose one of always, once"):
-        tool(approval="never")(print)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] # the mistake is the case
-
-
 async def test_a_run_and_its_questions_stand_for_their_ids() -> None:
     @tool(approval="always")
     async def ship(item: str) -> str:

@@ -112,8 +112,3 @@ async def test_a_wrapper_does_not_change_what_the_gate_asks_about() -> None:
         "Tidy up."
     )
     assert run.status != "completed"
-
-
-async def test_what_cannot_be_a_model_is_told_at_once() -> None:
-    with pytest.raises(surefoot.UsageError, match="wrap_model: what comes back for test:function is not a model"):
-        surefoot.Agent(FunctionModel(lambda _: ""), wrap_model=[lambda _: None])  # pyright: ignore[reportArgumentType]
