@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import scenes
+from cases import cases
 from plan_kit import World, configured, off, retry, script, step, store_of, thinking
 from records import events_of, turns
 from scenes import Row
@@ -306,16 +307,7 @@ async def test_an_agent_is_a_step_of_a_plan() -> None:
     await alike(store_of(agent))
 
 
-@pytest.mark.parametrize(
-    ("most", "of_agents", "told"),
-    [
-        (2, [], "llm_budget"),
-        (4, [2], "llm_budget"),
-        (5, [3], "llm_budget"),
-        (9, [3, 3, 1], "llm_budget"),
-        (13, [3, 3, 3], ""),
-    ],
-)
+@cases("agent_tools")
 async def test_the_requests_of_a_plan_bind_the_agents_that_its_steps_ask(
     most: int, of_agents: list[int], told: str
 ) -> None:

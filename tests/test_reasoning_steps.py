@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from mcp_types import Tool as McpTool
 
-from cases import cases, each
+from cases import cases
 from records import events_of
 from scenes import Row, Words, scenes
 from scenes import play as play_row
@@ -191,15 +191,7 @@ def test_a_plan_that_cannot_be_meant_is_refused_when_it_is_built(fault: str) -> 
         Task("Go.", steps=FAULTS[fault])
 
 
-@each("fields", [
-    {"step_id": "a b", "tool_id": "x"}, {"step_id": "a"}, {"step_id": "a", "tool_id": "x", "dependencies": "b"},
-    {"step_id": "a", "tool_id": "x", "instruction": "y"}, {"step_id": "a", "kind": "agent"},
-    {"step_id": "a", "kind": "agent", "tool_id": "x", "instruction": "y"},
-    {"step_id": "a", "kind": "response", "tool_id": "__no_tool_call__", "instruction": "y"},
-    {"step_id": "a", "kind": "reasoning", "instruction": "y", "parameters": {"a": 1}},
-    {"step_id": "a", "kind": "reasoning", "instruction": "y", "allowed_tools": ("x",)},
-    {"step_id": "a", "kind": "think", "instruction": "y"},
-])  # fmt: skip
+@cases("step_texts")
 def test_fields_that_do_not_fit_the_kind_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         PlanStep(**fields)
