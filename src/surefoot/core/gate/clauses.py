@@ -23,7 +23,8 @@ from surefoot.types.tools import Effect
 _Begun = tuple[int, str, frozenset[Effect | None]]
 """Where a clause begins, its verb, and what that may do; None is to leave something as it is."""
 
-MOST_CLAUSES = 400  # clauses of the words that are read; a value in what stands behind them has no slot
+MOST_CLAUSES = 400
+"""Clauses of the words that are read; a value in what stands behind them has no slot."""
 
 _TOKEN = late(
     r"[A-Za-z]+(?:['’][A-Za-z]+)?|\ufffc+|[,;:，；：\n]|{joints}|{cjk_keepers|}|"
