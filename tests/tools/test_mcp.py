@@ -14,6 +14,7 @@ import pytest
 from mcp_types import CallToolResult, TextContent, Tool
 
 from cases import cases, rows
+from processes import free_port, listening
 from surefoot import Agent
 from surefoot.journal.side import MemorySide
 from surefoot.runtime.offers import Offers
@@ -184,6 +185,23 @@ async def test_when_the_server_dies_all_calls_with_an_effect_are_in_doubt(
     assert "was lost. Whether the call took effect is not known" in told.content
     assert calls_in(log, "die") == 1
     assert (await tools["h__echo"].call({"text": "back"}, CONTEXT)).content == "back"  # on a new process
+
+
+async def test_a_call_is_in_doubt_by_how_its_own_request_has_fared() -> None:
+    port = free_port()
+    async with started(McpServer("l", url=f"http://127.0.0.1:{port}/mcp")) as servers:
+        with listening(HOSTILE.parent / "mcp_losing.py", [port], str(port)):
+            tools = await tools_of(servers)
+            begun = asyncio.create_task(tools["l__pay"].call({}, CONTEXT))
+            await asyncio.sleep(0.1)
+            refused = await tools["l__forbidden"].call({}, CONTEXT)
+            assert (refused.kind, refused.infrastructure) == ("error", True)
+            assert refused.content == "The connection to the MCP server l was lost (HTTP status 403)."
+            assert (await begun).kind == "in_doubt"
+            assert (await tools["l__forbidden"].call({}, CONTEXT)).content == refused.content
+        unsent = await tools["l__pay"].call({}, CONTEXT)
+        assert (unsent.kind, unsent.infrastructure) == ("error", True)
+        assert unsent.content == "The connection to the MCP server l was lost."
 
 
 async def test_a_call_that_may_be_repeated_is_sent_once_more(server: McpServer, log: Path) -> None:

@@ -135,7 +135,7 @@ async def test_everything_over_http_and_after_it_was_started_again(node: str, in
             echo = (await tools_of(servers))["all__echo"]
             assert (await called(echo, message="one")).content == "Echo: one"
         down = await called(echo, message="two")
-        assert (down.kind, down.infrastructure) == ("in_doubt", False)
+        assert (down.kind, down.infrastructure) == ("error", True)
         assert (await tools_of(servers))["all__echo"] is echo  # offered as it was
         with running(command, "listening", port):
             assert (await called(echo, message="three")).content == "Echo: three"

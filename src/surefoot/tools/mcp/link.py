@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.login import auth_of
 from surefoot.tools.mcp.offers import MOST_TOOLS, Listing, listing_of
-from surefoot.tools.mcp.streams import LastWords, Watched
+from surefoot.tools.mcp.streams import LastWords, Post, Watched
 from surefoot.types.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,13 +99,14 @@ class Link:
         assert self._client is not None  # noqa: S101  # only a link that stands is called
 
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=dict(arguments)))
+        post = Post()
         try:  # not its `call_tool`, which would check results by patterns of the server's choice
-            return await self._client.session.send_request(request, _answers(), progress_callback=on_progress)
+            with post:
+                return await self._client.session.send_request(request, _answers(), progress_callback=on_progress)
         except MCPError as error:
             if self._is_lost_by(error):
-                is_told = self._status >= 400  # noqa: PLR2004  # refusals of HTTP begin there
-                lost = LinkLost(f"HTTP status {self._status}" if is_told else "")
-                lost.is_refused = is_told and self._status < 500  # noqa: PLR2004  # from there on it may have been begun
+                lost = LinkLost(post.why)
+                lost.is_refused = post.is_refused
                 raise lost from error
             raise
 
@@ -231,16 +232,13 @@ class Link:
         import httpx2  # noqa: PLC0415  # the extra `mcp` loads late
         from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415  # as above
 
-        async def on_response(response: httpx2.Response) -> None:
-            self._status = response.status_code
+        def on_status(status: int) -> None:
+            self._status = status
 
         limit = httpx2.Timeout(self.server.connect_timeout_s, read=None)  # the limit of an answer is that of its call
         async with (
-            httpx2.AsyncClient(
-                headers=dict(self.server.headers),
-                timeout=limit,
-                event_hooks={"response": [on_response]},
-                auth=auth_of(self.server),
+            Post.client(
+                on_status, headers=dict(self.server.headers), timeout=limit, auth=auth_of(self.server)
             ) as client,
             streamable_http_client(self.server.url, http_client=client) as (read, write),
         ):

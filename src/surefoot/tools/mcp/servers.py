@@ -50,8 +50,9 @@ _FAILED_HTTP = range(400, 600)
 class McpTool:
     """A tool under the pin that it had when it was bound: it is not called under any other.
 
-    Its result is always untrusted. A call whose connection is lost is a failure of infrastructure; it is sent again,
-    once, only if the developer declared that it may be repeated. Source: spec/guard.md, section 4.4.
+    Its result is always untrusted. A call whose connection is lost is sent again, once, only if the developer declared
+    that it may be repeated; any other is in doubt, unless it was refused, or could not be sent. Source: spec/guard.md,
+    section 4.4.
     """
 
     def __init__(self, offer: offers.Offer, connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""The streams of a server: what it says, watched for its end, and the last words of its process."""
+"""What goes to a server and comes from it: its stream, watched for its end, calls over HTTP, and its last words."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp.client._transport import ReadStream
     from mcp.shared.message import SessionMessage
 
@@ -95,3 +97,65 @@ class Watched:
     ) -> bool | None:
         self._on_end()
         return await self._inner.__aexit__(kind, error, trace)
+
+
+_REFUSALS = range(400, 500)  # HTTP statuses of what was not begun
+_FAILURES = range(400, 600)
+
+
+class Post:
+    """How the request of one call fares over HTTP, if the client sends it while the context lasts.
+
+    Whatever else is asked over the same connection tells nothing of it.
+    """
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.is_unsent = False
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the call has surely not begun: it could not be sent, or the server has turned it away."""
+        return self.is_unsent or self.status in _REFUSALS
+
+    @property
+    def why(self) -> str:
+        return f"HTTP status {self.status}" if self.status in _FAILURES else ""
+
+    def __enter__(self) -> Post:
+        self._before = _POST.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _POST.reset(self._before)
+
+    @staticmethod
+    def client(on_status: Callable[[int], None], **settings: Any) -> httpx2.AsyncClient:  # Any: the client's own
+        """A client that says so to the call whose request it sends, and to `on_status` of every answer."""
+        import httpx2  # noqa: PLC0415  # the extra `mcp` loads late
+
+        def post_of(request: httpx2.Request) -> Post | None:  # a GET asks for the rest of an answer, so the call began
+            return _POST.get() if request.method == "POST" else None
+
+        async def on_response(response: httpx2.Response) -> None:
+            on_status(response.status_code)
+            if (post := post_of(response.request)) is not None:
+                post.status = response.status_code
+
+        class Client(httpx2.AsyncClient):
+            async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:  # Any: as above
+                try:
+                    return await super().send(request, **how)
+                except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
+                    if (post := post_of(request)) is not None:
+                        post.is_unsent = True
+                    raise
+
+        return Client(event_hooks={"response": [on_response]}, **settings)
+
+
+_POST: ContextVar[Post | None] = ContextVar(
+    "surefoot mcp post", default=None
+)  # the client sends in the context of whoever calls
