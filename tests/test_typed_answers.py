@@ -14,7 +14,9 @@ from cases import cases
 from plan_kit import step
 from records import events_of
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, NoAnswer, PlanStep, Run, Task, UsageError, tool
+from surefoot.core.parse.validate import Validator
 from surefoot.core.view.shape import FINISH
+from surefoot.runtime.output import shape_of
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.testing.world import plan
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
@@ -301,6 +303,20 @@ async def test_a_type_that_holds_itself_is_an_object_like_any_other(mode: CallMo
     said: Scripted = json.dumps(value) if mode == "native" else step_of(value)
     run, _ = await run_of(said, tools=[distance], mode=mode, output=Node)
     assert run.output == Node(name="a", below=[Node(name="b")])
+    shape = shape_of(Node)
+    assert shape is not None
+    assert shape(json.dumps({"result": value})) == run.output  # as journals have it from before
+
+
+def test_what_is_asked_for_beside_a_reference_is_asked_for_as_well() -> None:
+    base = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    more = {"properties": {"b": {"type": "string"}}, "required": ["b"]}
+    shape = shape_of({"$ref": "#/$defs/Base", "$defs": {"Base": base}, **more})
+    assert shape is not None
+    checked = Validator(shape.schema)
+    assert not checked.faults({"result": {"a": 1, "b": "x"}})
+    assert checked.faults({"result": {"b": "x"}})
+    assert checked.faults({"result": {"a": 1}})
 
 
 async def test_a_check_of_the_type_that_breaks_is_named() -> None:

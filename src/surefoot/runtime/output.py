@@ -28,6 +28,8 @@ RESULT = "result"
 
 _WHOLE = "whole_answer"
 _DEFINED = ("#/$defs/", "#/definitions/")
+_BESIDE = frozenset({"$ref", "$defs", "$schema", "title", "description"})
+"""What may stand beside a reference that asks for nothing more than it does."""
 _PARTS = ("properties", "$defs", "definitions", "patternProperties")
 
 
@@ -35,18 +37,20 @@ _PARTS = ("properties", "$defs", "definitions", "patternProperties")
 class Shape(Generic[T]):
     """A `schema`, whose root is an object, and how the JSON of an answer becomes a value.
 
+    `is_wrapped`: that object holds the answer as its `result`. One that `was_wrapped` reads also answers kept that way.
     `value_of` takes that JSON as bytes and raises `ValueError`, with the faults, for what it does not take.
     """
 
     schema: Mapping[str, object]
     is_wrapped: bool
     value_of: Callable[[bytes], T]
+    was_wrapped: bool = False
 
     def __call__(self, answer: str) -> T:
         """The value of an answer. Raises `ValueError`, which says what is wrong with it."""
         text = output_text(answer)
         value: object = orjson.loads(text)
-        if self.is_wrapped:
+        if self.is_wrapped or (self.was_wrapped and isinstance(value, dict) and [*value] == [RESULT]):
             if not isinstance(value, dict) or RESULT not in value:
                 raise ValueError(f"{RESULT}: is required")
             text = json.dumps(json.loads(text)[RESULT])  # whole numbers of any size
@@ -122,11 +126,12 @@ def _shape(schema: Mapping[str, object], value_of: Callable[[bytes], T]) -> Shap
         own = {key: value for key, value in moved.items() if key not in shared_of(moved)}
         schema = {**moved, "$defs": {**moved.get("$defs", {}), _WHOLE: own}}
     root = at(schema, "$defs", str(schema.get("$ref", "")).removeprefix(_DEFINED[0]))
-    if isinstance(root, Mapping):  # of a type that holds itself
+    if was_wrapped := isinstance(root, Mapping) and _BESIDE.issuperset(schema):  # of a type that holds itself
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         schema = {**cast("Mapping[str, object]", root), **rest}
     if schema.get("type") == "object":
-        return Shape(schema, is_wrapped=False, value_of=value_of)
+        was_wrapped = was_wrapped and at(schema, "properties", RESULT) is None
+        return Shape(schema, is_wrapped=False, value_of=value_of, was_wrapped=was_wrapped)
     shared = shared_of(schema)
     own = {key: value for key, value in schema.items() if key not in shared}
     return Shape({**object_schema({RESULT: own}), **shared}, is_wrapped=True, value_of=value_of)
