@@ -585,19 +585,26 @@ async def test_a_tool_that_blocks_the_loop_past_its_limit_is_named(
 
 
 async def test_foreign_code_that_breaks_its_promise_ends_nothing_by_accident() -> None:
+    class Odd:
+        @property
+        def kind(self) -> NoReturn:
+            raise KeyError("kind")
+
     class Wordless:
         spec = exam_score.spec
 
         async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:  # noqa: ARG002
-            return None  # type: ignore[return-value]  # what is tested
+            return given  # type: ignore[return-value]  # what is tested
 
         async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:  # noqa: ARG002
-            return None
+            return given.pop()
 
-    model = ScriptedModel([calls(("exam_score", {"name": "Bob"})), "done"])
-    run = await Agent(model, tools=[Wordless()]).run("go")
-    assert run.status == "completed"
-    assert "in place of a ToolResult" in model.requests[1].messages[-1].content
+    given: list[Any] = [None, Odd()]
+    while given:
+        model = ScriptedModel([calls(("exam_score", {"name": "Bob"})), "done"])
+        run = await Agent(model, tools=[Wordless()]).run("go")
+        assert run.status == "completed"
+        assert "in place of a ToolResult" in model.requests[1].messages[-1].content
 
     def broken(_: object) -> NoReturn:
         raise KeyError("choices")

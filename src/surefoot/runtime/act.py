@@ -163,7 +163,8 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
     finally:
         if is_function and (threads := own.threads(context)):
             world.services.used_by(threads)  # a thread cannot be stopped, so its services stay open until it is done
-    if getattr(result, "kind", "") == "in_doubt" and not call.spec.may_repeat and not state.scope:
+    is_doubtful = isinstance(result, ToolResult) and result.kind == "in_doubt" and not call.spec.may_repeat
+    if is_doubtful and not state.scope:
         return ()  # as where it ran out of time: a person decides
     elapsed_s = max(world.elapsed_s, state.elapsed_s + limit_s) if is_over else world.elapsed_s
     return (CallEnded(call_id, await fit_result(world, result, call, state), elapsed_s),)
