@@ -162,7 +162,9 @@ class TestSignatures:
         for each_of in (stream, later):
             result = await call(tool(kept(each_of)))
             assert (result.kind, result.error) == ("error", "tool:stream")
-            assert result.content.startswith(f"nothing was run: {each_of.__name__} gives a stream, but a call has one")
+            assert result.content.startswith(
+                f"nothing of {each_of.__name__} was run: it gives a stream, but a call has"
+            )
         result = await call(tool(kept(lambda: (one for one in [1])), name="lazy"))
         assert (result.kind, "items were not read" in result.content) == ("ok", True)
 

@@ -327,7 +327,7 @@ def _rendered(value: object) -> ToolResult:
         body = cast("types.GeneratorType[object, object, object]", value)  # both have a name
         if body.__name__ == "<genexpr>":  # made by a function that has run
             return ToolResult("(the call was made, but it returned a generator, whose items were not read)")
-        told = f"nothing was run: {body.__name__} gives a stream, but a call has one result; it has to return a list"
+        told = f"nothing of {body.__name__} was run: it gives a stream, but a call has one result; return a list"
         return ToolResult(told, "error", error="tool:stream")
     return ToolResult(text_of(cast("object", value)), structured=True)
 
