@@ -594,10 +594,10 @@ async def test_foreign_code_that_breaks_its_promise_ends_nothing_by_accident() -
         spec = exam_score.spec
 
         async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:  # noqa: ARG002
-            return given  # type: ignore[return-value]  # what is tested
+            return given.pop()
 
         async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:  # noqa: ARG002
-            return given.pop()
+            return None
 
     given: list[Any] = [None, Odd()]
     while given:
