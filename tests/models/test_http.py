@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 from conversations import request
-from fake_endpoint import Json, Reply, endpoint, event, refusal, said, stream
+from fake_endpoint import DONE, Json, Reply, endpoint, event, refusal, said, stream
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +16,7 @@ from surefoot.models.http import EventStream
 from surefoot.models.http_model import HttpModel
 from surefoot.models.openai_chat import OpenAIChat
 from surefoot.types.errors import ModelUnreachable, TraitRefused
+from surefoot.types.messages import ModelSettings
 
 ASK = replace(request("question"), stream=True)
 
@@ -101,6 +102,18 @@ async def test_an_error_beside_a_choice() -> None:
         with pytest.raises(ModelUnreachable):
             await model.send(ASK)
         await model.aclose()
+
+
+@pytest.mark.anyio
+async def test_a_reply_that_is_whole_is_not_lost_to_a_connection_that_stays_open() -> None:
+    """The limits are for the reply, and what comes after its end is waited for a little longer than these allow."""
+    dawdling = stream((event({"content": "a"}, "stop") + DONE,), then="hold", end=False)
+    async with endpoint(dawdling) as fake:
+        model = HttpModel(OpenAIChat, "m", "m", fake.base_url)
+        reply = await model.send(replace(ASK, settings=ModelSettings(between_tokens_timeout_s=0.05)))
+        await asyncio.wait_for(fake.hung_up.wait(), 5)
+        await model.aclose()
+    assert reply.content == "a"
 
 
 def test_a_model_outlives_its_event_loop() -> None:

@@ -88,6 +88,7 @@ class Http:
                     if count > MOST_BYTES:
                         raise self._too_long(answer)
                     if on_events(events.feed(chunk)):
+                        wait.reschedule(None)  # the reply is whole, whatever becomes of the connection
                         await _drain(answer)
                         break
                 else:
