@@ -152,7 +152,7 @@ def test_a_file_is_written_in_place_of_being_sent(journal: Path, tmp_path: Path,
 def test_the_environment_names_the_collector_and_its_key(
     journal: Path, collector: Collector, surefoot: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.port}/")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"HTTP://127.0.0.1:{collector.port}/")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=se%20cret,other=1")
     assert surefoot("export", "--otlp", "a crash", "--journal", str(journal)).code == 0
     assert collector.asked == [("/v1/traces", "application/json", "se cret")]

@@ -104,9 +104,9 @@ async def _post(endpoint: str, body: bytes) -> None:
 
     url = endpoint.rstrip("/") if endpoint.rstrip("/").endswith(_PATH) else f"{endpoint.rstrip('/')}{_PATH}"
     shown = without_password(url)
-    if not url.startswith(("http://", "https://")):
+    if not url.lower().startswith(("http://", "https://")):
         raise UsageError(f"{without_password(endpoint)}: the address of a collector begins with http:// or https://")
-    is_direct = re.match(r"https?://(localhost|127\.0\.0\.1|\[::1\])[:/]", url) is not None
+    is_direct = re.match(r"(?i)https?://(localhost|127\.0\.0\.1|\[::1\])[:/]", url) is not None
     told = (one.partition("=") for one in os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", "").split(",") if "=" in one)
     headers = {"Content-Type": "application/json", **{name.strip(): unquote(value.strip()) for name, _, value in told}}
     try:
