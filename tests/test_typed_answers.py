@@ -205,7 +205,7 @@ async def test_the_answer_of_a_given_plan_has_its_type(mode: CallMode) -> None:
     written: Scripted = step_of(TRIP) if mode == "schema" else dict(TRIP)
     assert (await run_of("Rome.", written, mode=mode, task=task))[0].output == VALUE
     run, _ = await run_of(FunctionModel(lambda _: "Rome.", modes=(mode,)), task=task)
-    assert (run.status, run.reason, run.detail[:15]) == ("failed", "output_schema", "it is not valid")
+    assert (run.status, run.reason, run.detail[:13]) == ("failed", "output_schema", "it is no JSON")
 
 
 @pytest.mark.parametrize(("last", "ending"), [(SHORT, ("failed", "output_schema")), (TRIP, ("completed", ""))])

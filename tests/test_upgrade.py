@@ -12,6 +12,10 @@ from golden import runs
 from surefoot import Agent, LoopConfig, Run, SqliteJournal
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
+from surefoot.core.parse.objects import read
+from surefoot.core.parse.pythonic import LiteralReader
+from surefoot.core.parse.scan import NotJsonError, decode
+from surefoot.core.view.shape import shape_faults
 from surefoot.journal import upkeep
 from surefoot.testing.models import Scripted
 
@@ -61,6 +65,19 @@ async def test_it_is_read_and_replayed_as_it_is(path: Path) -> None:
     await store.aclose()
     assert upkeep.verify(path) == []
     assert bytes_of(path) == before
+
+
+def test_what_is_on_record_of_an_answer_or_call_that_cannot_be_read_is_told_in_the_same_words() -> None:
+    """A replay reads replies anew and compares, so other words would make every former run with such a reply differ."""
+    unfit = [shape_faults(answer, {"type": "object"}) for answer in ("Rome.", "171")]
+    assert unfit[0].startswith("it is no JSON: ")
+    assert unfit[1] == "it: must be object, not integer"
+    with pytest.raises(NotJsonError, match=r"^NaN is no JSON number"):
+        decode("[NaN]", 0)
+    with pytest.raises(NotJsonError, match=r"^NaN is no JSON number"):
+        read("{a: NaN}", 0)
+    with pytest.raises(NotJsonError, match=r"^0x_ is no number"):
+        LiteralReader("0x_", 0).value()
 
 
 async def test_its_runs_go_on_and_nothing_is_done_twice(path: Path) -> None:

@@ -135,7 +135,7 @@ class _Reader:
                 self.repairs.add("literal")
             return LITERALS[word.group()]
         if word and word.group() in _NO_NUMBERS:
-            raise NotJsonError(at, f"{word.group()} is not a JSON number", refused=True)
+            raise NotJsonError(at, f"{word.group()} is no JSON number", refused=True)
         raise self._unexpected()
 
     def _object(self, depth: int) -> object:

@@ -280,7 +280,7 @@ class LiteralReader:
             try:
                 made = int(digits, 0 if _BASED.match(digits) else 10) if _WHOLE.fullmatch(digits) else float(digits)
             except ValueError as error:
-                raise NotJsonError(at, f"{number.group()[:60]} is not a number") from error
+                raise NotJsonError(at, f"{number.group()[:60]} is no number") from error
             if isinstance(made, float) and not math.isfinite(made):
                 raise NotJsonError(at, f"the number {number.group()[:60]} is too large")
             return made

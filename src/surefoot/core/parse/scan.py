@@ -317,7 +317,7 @@ def nested_deeper_than(value: object, most: int) -> bool:
 
 
 def _constant(name: str) -> object:
-    raise _RefusedError(f"{name} is not a JSON number")
+    raise _RefusedError(f"{name} is no JSON number")
 
 
 def _float(digits: str) -> float:

@@ -32,17 +32,20 @@ _FINISH_TOLD = "Give the final answer of the task. Call it once, alone, when eve
 
 
 def shape_faults(answer: str, schema: Mapping[str, object]) -> str:
-    """What is wrong with the final output of an answer, as JSON of that schema; "" when it fits."""
+    """What is wrong with the final output of an answer, as JSON of that schema; "" when it fits.
+
+    Journals hold these words, and a replay compares them.
+    """
     text = output_text(answer)
     try:
         orjson.loads(text)  # takes no `NaN`
         value: object = json.loads(text)  # takes whole numbers of any size
     except (ValueError, RecursionError) as error:
-        return f"it is not valid JSON: {error}"
+        return f"it is no JSON: {error}"
     checked = validate_value(value, schema)
     told = [(fault.path, fault.message) for fault in checked.errors]
     told += [(path, "has another JSON type") for path in checked.coerced]
-    faults = [f"{path.removeprefix('result').lstrip('.') or 'the output'}: {message}" for path, message in told]
+    faults = [f"{path.removeprefix('result').lstrip('.') or 'it'}: {message}" for path, message in told]
     return "; ".join(faults[:MOST_TOLD])
 
 
