@@ -288,7 +288,10 @@ def _holds_whole_float(value: object) -> bool:
     inner = inner_of(value)
     if _SCALARS.issuperset(map(type, inner)):
         return False
-    return any(one.is_integer() if isinstance(one, float) else _holds_whole_float(one) for one in inner)
+    for one in inner:
+        if one.is_integer() if isinstance(one, float) else _holds_whole_float(one):
+            return True
+    return False
 
 
 def _with_integers(value: object, schema: object, root: schemas.Schema, place: Place, coerced: list[Place]) -> object:
