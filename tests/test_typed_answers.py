@@ -314,9 +314,8 @@ def test_what_is_asked_for_beside_a_reference_is_asked_for_as_well() -> None:
     shape = shape_of({"$ref": "#/$defs/Base", "$defs": {"Base": base}, **more})
     assert shape is not None
     checked = Validator(shape.schema)
-    assert not checked.faults({"result": {"a": 1, "b": "x"}})
-    assert checked.faults({"result": {"b": "x"}})
-    assert checked.faults({"result": {"a": 1}})
+    given = ({"a": 1, "b": "x"}, {"b": "x"}, {"a": 1})
+    assert [bool(checked.faults({"result": one})) for one in given] == [False, True, True]
 
 
 async def test_a_check_of_the_type_that_breaks_is_named() -> None:

@@ -8,13 +8,14 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any  # Any: fields of a dataclass by name
+from typing import Any  # Any: fields of a dataclass by name, and JSON
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from mcp_types import CallToolResult, TextContent, Tool
 
 from cases import cases, rows
-from processes import free_port, listening
 from surefoot import Agent
 from surefoot.journal.side import MemorySide
 from surefoot.runtime.offers import Offers
@@ -187,21 +188,40 @@ async def test_when_the_server_dies_all_calls_with_an_effect_are_in_doubt(
     assert (await tools["h__echo"].call({"text": "back"}, CONTEXT)).content == "back"  # on a new process
 
 
+async def losing(request: web.Request) -> web.StreamResponse:
+    """A server over HTTP that begins `pay` and then loses its connection, and turns `forbidden` away."""
+    asked: dict[str, Any] = await request.json() if request.method == "POST" else {}
+    match asked.get("method"), asked.get("params", {}).get("name"):
+        case "initialize", _:
+            told: Mapping[str, Any] = {"serverInfo": {"name": "l", "version": "1"}, "capabilities": {"tools": {}}}
+            result: Mapping[str, Any] = {"protocolVersion": "2025-06-18", **told}
+        case "tools/list", _:
+            result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("pay", "forbidden")]}
+        case "tools/call", "pay":
+            begun = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+            await begun.prepare(request)
+            await begun.write(b"id: 1\nretry: 1\ndata: \n\n")  # more is to be had under this id, with a GET
+            await asyncio.sleep(0.2)
+            return begun
+        case method, name:
+            return web.Response(status=403 if name else 202 if method else 405)
+    return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": result}, headers={"Mcp-Session-Id": "one"})
+
+
 async def test_a_call_is_in_doubt_by_how_its_own_request_has_fared() -> None:
-    port = free_port()
-    async with started(McpServer("l", url=f"http://127.0.0.1:{port}/mcp")) as servers:
-        with listening(HOSTILE.parent / "mcp_losing.py", [port], str(port)):
-            tools = await tools_of(servers)
-            begun = asyncio.create_task(tools["l__pay"].call({}, CONTEXT))
-            await asyncio.sleep(0.1)
-            refused = await tools["l__forbidden"].call({}, CONTEXT)
-            assert (refused.kind, refused.infrastructure) == ("error", True)
-            assert refused.content == "The connection to the MCP server l was lost (HTTP status 403)."
-            assert (await begun).kind == "in_doubt"
-            assert (await tools["l__forbidden"].call({}, CONTEXT)).content == refused.content
+    app = web.Application()
+    app.router.add_route("*", "/mcp", losing)
+    async with TestServer(app) as server, started(McpServer("l", url=str(server.make_url("/mcp")))) as servers:
+        tools, lost = await tools_of(servers), "The connection to the MCP server l was lost"
+        begun = asyncio.create_task(tools["l__pay"].call({}, CONTEXT))
+        await asyncio.sleep(0.1)
+        refused = await tools["l__forbidden"].call({}, CONTEXT)
+        assert (refused.kind, refused.infrastructure, refused.content) == ("error", True, f"{lost} (HTTP status 403).")
+        assert (await begun).kind == "in_doubt"
+        assert (await tools["l__forbidden"].call({}, CONTEXT)).content == refused.content
+        await server.close()
         unsent = await tools["l__pay"].call({}, CONTEXT)
-        assert (unsent.kind, unsent.infrastructure) == ("error", True)
-        assert unsent.content == "The connection to the MCP server l was lost."
+        assert (unsent.kind, unsent.infrastructure, unsent.content) == ("error", True, f"{lost}.")
 
 
 async def test_a_call_that_may_be_repeated_is_sent_once_more(server: McpServer, log: Path) -> None:
