@@ -60,26 +60,26 @@ MOST_LINES_OF = {"runtime/drive.py": 150}
 NOT_IN_CORE = {"asyncio", "time", "random", "os", "pathlib", "datetime", "threading", "socket", "sqlite3"}
 
 CEILINGS = {  # what `make house` prints; each only goes down
-    "lines of src": 68_037,
-    "lines of code in src": 49_604,
+    "lines of src": 67_933,
+    "lines of code in src": 49_483,
     "modules": 318,
     "rooms in knots": 0,
     "modules in knots": 0,
     "floors of rooms in core": 8,
     "floors of modules in core": 18,
-    "private functions called once": 497,
-    "small modules with one importer": 4,
+    "private functions called once": 493,
+    "small modules with one importer": 3,
     "modules named by a participle": 0,
     "functions named by talk alone": 0,
     "names in two or more rooms": 8,
-    "lines of tests": 51_640,
-    "functions entered by a plain tool call": 379,
-    "functions entered by a verdict of the gate": 65,
+    "lines of tests": 51_639,
+    "functions entered by a plain tool call": 365,
+    "functions entered by a verdict of the gate": 59,
     "functions entered by a failed step to its retry": 239,  # 237 by itself; behind other tests a few more
     "functions entered by a text reply": 47,
-    "files entered by a plain tool call": 70,
+    "files entered by a plain tool call": 69,
     "files entered by a verdict of the gate": 15,
-    "files entered by a failed step to its retry": 49,
+    "files entered by a failed step to its retry": 48,
     "files entered by a text reply": 10,
 }
 
