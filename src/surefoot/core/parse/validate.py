@@ -288,7 +288,7 @@ def _holds_whole_float(value: object) -> bool:
     inner = inner_of(value)
     if _SCALARS.issuperset(map(type, inner)):
         return False
-    for one in inner:
+    for one in inner:  # noqa: SIM110  # `any` takes two frames a level, and arguments may be deep
         if one.is_integer() if isinstance(one, float) else _holds_whole_float(one):
             return True
     return False
