@@ -7,7 +7,7 @@ model is asked through `Retried` and `CircuitBreaker`, whose waiting only moves 
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,12 +15,9 @@ import pytest
 
 from records import events_of
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, SqliteJournal, ToolCallContext, tool
-from surefoot.core.loop.moves import next_moves
 from surefoot.core.state.roles import ROLES, THINKER
-from surefoot.core.state.state import State
 from surefoot.core.text import json_text
 from surefoot.models.wrapper import CircuitBreaker, Retried
-from surefoot.runtime.under_way import UnderWay
 from surefoot.testing.models import ACCIDENTS, Accident, ChaosModel, FunctionModel, Scripted, calls
 from surefoot.types.events import CallEnded, CallStarted, Event
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
@@ -176,20 +173,9 @@ async def one_run(world: World, store: JournalStore) -> Run:
     return run
 
 
-class Watched(UnderWay):
-    """Where it says that no move may start beside what was begun, none does."""
-
-    async def next_events(self, state: State) -> Sequence[Event]:
-        assert not self.is_full or next_moves(state, self.moves) == ()
-        return await super().next_events(state)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("reasoner", KNOWN)
-async def test_chaos_ends_by_name_and_repeats_nothing(
-    reasoner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("surefoot.runtime.drive.UnderWay", Watched)
+async def test_chaos_ends_by_name_and_repeats_nothing(reasoner: str, tmp_path: Path) -> None:
     memory, sqlite = MemoryJournal(), SqliteJournal(tmp_path / "chaos.journal")
     ends: Counter[str] = Counter()
     accidents: Counter[Accident] = Counter()

@@ -18,9 +18,9 @@ async def drive(journal: RunJournal, hands: Hands, state: State, leave: Leave | 
     """
     async with UnderWay(journal, hands, leave) as under_way:  # one task group, and the moves being made in it
         while True:
-            if not under_way.is_full and (moves := next_moves(state, under_way.moves)):
+            if moves := next_moves(state, under_way.moves):
                 state = await under_way.start(moves, state)  # what announces a move is on record before it is made
-            elif under_way.moves or (under_way.has_words and state.ending is None):
+            elif under_way.has_more(state):
                 state = fold(await under_way.next_events(state), state)  # as soon as any ends, or somebody speaks
             else:
                 return state

@@ -78,8 +78,6 @@ class UnderWay:
     def __init__(self, journal: RunJournal, hands: Hands, leave: Leave | None = None) -> None:
         self._leave = leave or Leave()
         self.moves: frozenset[Move] = frozenset()
-        self.is_full = False  # a move was begun beside which none may start
-        self.has_words = False  # something was said that was not heard yet
         self._journal = journal
         self._hands = hands
         self._tasks = asyncio.TaskGroup()
@@ -93,7 +91,7 @@ class UnderWay:
         self._hearing: asyncio.Task[None] | None = None
         self._owed: list[Event] = []  # what has happened, and goes on record with what comes next
         self._said: list[Event] = []
-        self._are_held_back = self._is_over = self._is_cut_off = False
+        self._has_words = self._are_held_back = self._is_over = self._is_cut_off = False
 
     async def __aenter__(self) -> UnderWay:
         await self._tasks.__aenter__()
@@ -119,6 +117,10 @@ class UnderWay:
             if not isinstance(error, JournalError):
                 await self._append()
 
+    def has_more(self, state: State) -> bool:
+        """Whether there is something to wait for: moves that were begun, or a word that was not heard yet."""
+        return bool(self.moves) or (self._has_words and state.ending is None)
+
     async def start(self, moves: Sequence[Move], state: State) -> State:
         """Put on record what announces the moves, then let them begin. Gives the state with the announcements."""
         begun: list[WorldMove] = []
@@ -142,9 +144,6 @@ class UnderWay:
         if begun:
             waiting = dict.fromkeys(begun, state)
             self.moves, self._waiting = self.moves.union(waiting), self._waiting | waiting
-            calls = state.calls
-            has_others = len(calls) > 1 and sum(call.is_open for call in calls) > 1
-            self.is_full = len(self.moves) == 1 and state.planning is None and not has_others
         if begun or safest != "soon":
             await self._append(safest)
         if not self.moves and time.monotonic() - self._turned_s > _LONGEST_TURN_S:  # a reply may hold a thousand calls
@@ -162,8 +161,10 @@ class UnderWay:
         if self._owed:
             await self._append()
         said: Sequence[Event] = ()
-        is_alone, self.is_full = self.is_full, False
-        if is_alone and not (self.has_words or self._leave.has_begun):
+        calls = state.calls
+        has_others = len(calls) > 1 and sum(call.is_open for call in calls) > 1  # they may start beside it
+        is_only = len(self._waiting) == len(self.moves) == 1 and state.planning is None and not has_others
+        if is_only and not (self._has_words or self._leave.has_begun):
             move, begun = self._waiting.popitem()  # it needs no task
             self._alone = state
             try:
@@ -183,13 +184,13 @@ class UnderWay:
             self._waiting.clear()
             if self._leave.has_begun:
                 await self._go()
-            if not (self._ended or self.has_words):
+            if not (self._ended or self._has_words):
                 await self._woken.wait()
             self._woken.clear()
         self._turned_s = time.monotonic()
         is_due = self._are_held_back and bool(self._ended)
         events = [*said, *await self._recorded()]
-        if self.has_words or is_due:
+        if self._has_words or is_due:
             events += await self._hear(fold(events, state))
         if self._task.cancelling() > self._cancelled_before:
             await self._append()
@@ -208,13 +209,13 @@ class UnderWay:
         return said
 
     async def _hear_beside(self, state: State) -> None:
-        while self.has_words:
+        while self._has_words:
             self._said += await self._hear(fold(self._said, state))
         if self._is_over and self._alone is not None:
             self._is_cut_off = self._task.cancel()
 
     def _wake(self) -> None:
-        self.has_words = True
+        self._has_words = True
         self._look_up()
 
     def _look_up(self) -> None:
@@ -247,7 +248,7 @@ class UnderWay:
         await self._append()
         moves = [one.move if isinstance(one, Within) else one for one in self.moves]
         thinking = any(isinstance(one, Think) for one in moves)
-        self.has_words, self._are_held_back = False, thinking
+        self._has_words, self._are_held_back = False, thinking
         acting = [one.call_id for one in moves if isinstance(one, Act | Probe)]
         events, heard = await self._hands.hear(state, is_thinking=thinking, acting=acting)
         if heard:
