@@ -156,6 +156,5 @@ class Post:
         return Client(event_hooks={"response": [on_response]}, **settings)
 
 
-_POST: ContextVar[Post | None] = ContextVar(
-    "surefoot mcp post", default=None
-)  # the client sends in the context of whoever calls
+_POST: ContextVar[Post | None] = ContextVar("surefoot mcp post", default=None)
+"""The call that a request belongs to: the client sends it in the context of whoever calls."""
